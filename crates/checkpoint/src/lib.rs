@@ -1,0 +1,1 @@
+//! Files on disk as named tensors, configuration and tokenizer files: safetensors and GGUF.

@@ -1,0 +1,3 @@
+//! The binary `glassbox`: commands, no decisions.
+
+fn main() {}

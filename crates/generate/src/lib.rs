@@ -1,0 +1,1 @@
+//! Sessions with a cache, sampling, stopping, streaming.

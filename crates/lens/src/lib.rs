@@ -1,0 +1,1 @@
+//! Observers: capture, attention maps, entropy, mass per span, next-token tables.

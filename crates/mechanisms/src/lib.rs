@@ -1,0 +1,16 @@
+//! One room per mechanism of the book: contract, textbook, fast version, checks.
+//!
+//! Each room has the same doors: `README.md` (formula, contract, what can go wrong, the ladder), `mod.rs` (the public
+//! functions and which kernel they choose), `textbook.rs` (the definition, loops in f64), `fast.rs` (the everyday kernel), `checks.rs`.
+//!
+//! Invariant: nothing here knows an observer, a file, a configuration or a model.
+
+/// Which version of every mechanism runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kernels {
+    /// The definitions, in f64: slow, and the truth that the others are checked against.
+    Textbook,
+    /// The everyday kernels.
+    #[default]
+    Fast,
+}

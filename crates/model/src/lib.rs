@@ -1,0 +1,1 @@
+//! Blueprint, weights and the one forward pass; families as tables.

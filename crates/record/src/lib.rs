@@ -1,0 +1,1 @@
+//! Events and the run record: append-only, versioned, resumable.

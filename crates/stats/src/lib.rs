@@ -1,0 +1,1 @@
+//! Intervals, paired tests, bootstrap, power; checked against known truths.

@@ -1,0 +1,1 @@
+//! The thing under test and what it can show: native or recorded.

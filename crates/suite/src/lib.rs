@@ -1,0 +1,1 @@
+//! The bench: YAML to plan to run to verdicts; one file per check.

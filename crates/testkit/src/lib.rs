@@ -1,0 +1,1 @@
+//! For tests only: golden walker, derived tolerances, generators, planted bugs.

@@ -1,0 +1,1 @@
+//! Tokenizer, chat template, named spans of a prompt, byte-true display.
