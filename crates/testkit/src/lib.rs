@@ -1,1 +1,11 @@
 //! For tests only: golden walker, derived tolerances, generators, planted bugs.
+//!
+//! - [`Values`]: numbers that look random and are the same everywhere, from a seed
+//! - [`sizes_across`]: the sizes at which tiled kernels go wrong
+//! - [`agree`]: the derived tolerance; a fast kernel may err twice as much as the textbook in the same precision
+
+mod agreement;
+mod values;
+
+pub use agreement::{Agreement, Disagreement, agree};
+pub use values::{Values, sizes_across};
