@@ -1,0 +1,101 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Difference;
+
+/// Why a record cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The file system refused; a full disk is one of the reasons.
+    #[error("cannot {action} `{path}`: {reason}", path = .path.display(), reason = in_words(.source))]
+    Io {
+        /// What was tried, as in `write`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The folder holds no run.
+    #[error("`{path}` holds no run: wanted a `manifest.json` in it", path = .path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process writes this run.
+    #[error("`{path}` is being written by another process; wait for it or stop it", path = .path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Written by a later version of glassbox.
+    #[error("`{path}` has format version {found}; this glassbox reads up to version {newest}: use a newer one", path = .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The newest that is read here.
+        newest: u32,
+    },
+    /// The file is not what it should be.
+    #[error("`{path}`:{line}: {reason}", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The same trial is planned twice.
+    #[error("trial {id} is planned twice, the second time for item `{item}` of test `{test}`", id = .id.short())]
+    PlannedTwice {
+        /// Id of the trial.
+        id: crate::Digest,
+        /// Id of the item.
+        item: String,
+        /// Id of the test.
+        test: String,
+    },
+    /// The run was begun with something else.
+    #[error("`{path}` was begun with something else: {}", in_a_row(.differences), path = .path.display())]
+    Drifted {
+        /// The folder.
+        path: PathBuf,
+        /// What differs; not empty.
+        differences: Vec<Difference>,
+    },
+    /// A value cannot be written as JSON.
+    #[error("{what} cannot be written as JSON: {source}")]
+    NotJson {
+        /// Which value.
+        what: &'static str,
+        /// What the writer said.
+        source: serde_json::Error,
+    },
+}
+
+impl RecordError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "the disk is full; free some space and resume the run".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up; free some space and resume the run".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn in_a_row(differences: &[Difference]) -> String {
+    let parts: Vec<String> = differences
+        .iter()
+        .map(|difference| format!("{} was `{}` and is `{}`", difference.what, difference.recorded, difference.now))
+        .collect();
+    parts.join("; ")
+}

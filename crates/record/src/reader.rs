@@ -1,0 +1,138 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use crate::lines::Lines;
+use crate::writer::plan_hash;
+use crate::{Attempt, Digest, FORMAT_VERSION, Look, Manifest, Outcome, PlannedTrial, RecordError, Score, Verdicts};
+
+/// Name and format of a file of the run folder.
+pub(crate) struct FileKind {
+    pub(crate) name: &'static str,
+    pub(crate) format: &'static str,
+}
+
+pub(crate) const MANIFEST: FileKind = FileKind { name: "manifest.json", format: "glassbox-run" };
+pub(crate) const PLAN: FileKind = FileKind { name: "plan.jsonl", format: "glassbox-plan" };
+pub(crate) const TRIALS: FileKind = FileKind { name: "trials.jsonl", format: "glassbox-trials" };
+pub(crate) const LOOKS: FileKind = FileKind { name: "looks.jsonl", format: "glassbox-looks" };
+pub(crate) const SCORES: FileKind = FileKind { name: "scores.jsonl", format: "glassbox-scores" };
+pub(crate) const VERDICTS: FileKind = FileKind { name: "verdicts.json", format: "glassbox-verdicts" };
+
+/// Reads a run, also one that is still being written or was killed.
+#[derive(Debug)]
+pub struct RunReader {
+    folder: PathBuf,
+    manifest: Manifest,
+}
+
+impl RunReader {
+    /// Opens the folder of a run and reads its manifest.
+    ///
+    /// Errors: no run there, an unreadable manifest, a newer format.
+    pub fn open(folder: &Path) -> Result<Self, RecordError> {
+        let path = folder.join(MANIFEST.name);
+        if !path.is_file() {
+            return Err(RecordError::NotARun { path: folder.to_owned() });
+        }
+        Ok(Self { folder: folder.to_owned(), manifest: read_whole(&path, MANIFEST.format)? })
+    }
+
+    /// Folder of the run.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What was tested, with what, where.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Every planned trial, in order.
+    ///
+    /// Errors: a damaged file, or a plan that is not the one the manifest names.
+    pub fn plan(&self) -> Result<Vec<PlannedTrial>, RecordError> {
+        let mut lines = Lines::open(&self.folder.join(PLAN.name), PLAN.format)?;
+        let plan = lines.by_ref().collect::<Result<Vec<PlannedTrial>, _>>()?;
+        if plan_hash(&plan)? != self.manifest.plan {
+            return Err(lines.damaged("the plan is not the one that the manifest names".to_owned()));
+        }
+        Ok(plan)
+    }
+
+    /// Every attempt, in the order of the file; a torn last line is left out.
+    pub fn attempts(&self) -> Result<Vec<Attempt>, RecordError> {
+        Lines::open(&self.folder.join(TRIALS.name), TRIALS.format)?.collect()
+    }
+
+    /// The attempt that counts of each trial: its first answer, else its last failure.
+    ///
+    /// Errors: as [`RunReader::attempts`], and an attempt of a trial that was never planned.
+    pub fn outcomes(&self) -> Result<BTreeMap<Digest, Attempt>, RecordError> {
+        let planned: std::collections::BTreeSet<Digest> = self.plan()?.into_iter().map(|trial| trial.id).collect();
+        let mut lines = Lines::<Attempt>::open(&self.folder.join(TRIALS.name), TRIALS.format)?;
+        let mut outcomes = BTreeMap::new();
+        while let Some(attempt) = lines.next().transpose()? {
+            if !planned.contains(&attempt.trial) {
+                return Err(RecordError::Damaged {
+                    path: self.folder.join(TRIALS.name),
+                    line: lines.line(),
+                    reason: format!("trial {} was never planned", attempt.trial.short()),
+                });
+            }
+            count(&mut outcomes, attempt);
+        }
+        Ok(outcomes)
+    }
+
+    /// Every look, in the order of the file; a torn last line is left out.
+    pub fn looks(&self) -> Result<Vec<Look>, RecordError> {
+        Lines::open(&self.folder.join(LOOKS.name), LOOKS.format)?.collect()
+    }
+
+    /// How each answer was judged, in the order of the plan; none before the run is concluded.
+    pub fn scores(&self) -> Result<Option<Vec<Score>>, RecordError> {
+        let path = self.folder.join(SCORES.name);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        Lines::open(&path, SCORES.format)?.collect::<Result<Vec<Score>, _>>().map(Some)
+    }
+
+    /// Metrics, gates and verdicts; none before the run is concluded.
+    pub fn verdicts(&self) -> Result<Option<Verdicts>, RecordError> {
+        let path = self.folder.join(VERDICTS.name);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        read_whole(&path, VERDICTS.format).map(Some)
+    }
+}
+
+/// Lets an attempt count for its trial, unless an answer is there already.
+pub(crate) fn count(outcomes: &mut BTreeMap<Digest, Attempt>, attempt: Attempt) {
+    let answered = outcomes.get(&attempt.trial).is_some_and(|earlier| matches!(earlier.outcome, Outcome::Answered(_)));
+    if !answered {
+        outcomes.insert(attempt.trial.clone(), attempt);
+    }
+}
+
+/// Reads a JSON file after looking at its format and version only, so that a newer one is told apart from a damaged one.
+fn read_whole<T: DeserializeOwned>(path: &Path, format: &str) -> Result<T, RecordError> {
+    let bytes = fs::read(path).map_err(RecordError::io("read", path))?;
+    let damaged = |line: usize, reason: String| RecordError::Damaged { path: path.to_owned(), line: line.max(1), reason };
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.line(), format!("unreadable: {error}")))?;
+    let found = value.get("version").and_then(serde_json::Value::as_u64).ok_or_else(|| damaged(1, "no `version`".to_owned()))?;
+    if found > u64::from(FORMAT_VERSION) {
+        return Err(RecordError::Newer { path: path.to_owned(), found, newest: FORMAT_VERSION });
+    }
+    let named = value.get("format").and_then(serde_json::Value::as_str).unwrap_or_default();
+    if named != format {
+        return Err(damaged(1, format!("wanted format `{format}`, found `{named}`")));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| damaged(error.line(), format!("unreadable: {error}")))
+}

@@ -1,0 +1,68 @@
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use crate::RecordError;
+
+/// Writes a whole file so that a reader sees the old content or the new one, never a part.
+///
+/// The bytes go to a neighbour with the ending `.tmp`, are forced to the disk, and the neighbour takes the name. On an error the
+/// neighbour is removed and the old file is as it was.
+///
+/// Errors: anything the file system refuses, with the path.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let neighbour = path.with_file_name(name);
+    let written = write_and_sync(&neighbour, bytes).and_then(|()| fs::rename(&neighbour, path));
+    if let Err(error) = written {
+        // The first error is the one to tell; a neighbour that cannot be removed is only litter.
+        let _ = fs::remove_file(&neighbour);
+        return Err(RecordError::io("write", path)(error));
+    }
+    sync_folder(path);
+    Ok(())
+}
+
+fn write_and_sync(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Forces the new name to the disk. Not every system can open a folder, and then the name is as safe as that system makes it.
+fn sync_folder(path: &Path) {
+    if let Some(folder) = path.parent().and_then(|parent| File::open(parent).ok()) {
+        let _ = folder.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("verdicts.json");
+        for text in ["first", "second, which is longer", "3"] {
+            write_whole(&path, text.as_bytes()).expect("the folder is writable");
+            assert_eq!(fs::read_to_string(&path).expect("just written"), text);
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    }
+
+    #[test]
+    fn a_refused_write_names_the_file_and_leaves_the_old_content() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("missing").join("verdicts.json");
+        let error = write_whole(&path, b"x").expect_err("the folder does not exist");
+        assert!(error.to_string().contains("verdicts.json"), "{error}");
+
+        // A folder in the way of the rename: the write succeeds, the rename does not.
+        let blocked = folder.path().join("blocked");
+        fs::create_dir_all(blocked.join("inside")).expect("the folder is writable");
+        write_whole(&blocked, b"x").expect_err("a folder is in the way");
+        assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "no neighbour is left");
+    }
+}
