@@ -1,1 +1,23 @@
-//! Observers: capture, attention maps, entropy, mass per span, next-token tables.
+//! Observers: what happened inside a forward pass, in numbers and pictures.
+//!
+//! - [`Capture`]: keeps the values of chosen sites and writes them as safetensors
+//! - [`AttentionStatistics`]: per layer and head, how much of the attention of chosen rows each span of the prompt got, and how spread it was
+//! - [`HeadMaps`]: the attention matrix of chosen heads, pooled to a size that fits a page
+//! - [`choose_heads`]: which heads are worth showing, and why
+//! - [`NextTokens`]: the most probable next tokens of a row of logits
+//!
+//! Invariant: an observer works on anything that has sites; nothing here knows a model.
+
+mod attention_statistics;
+mod capture;
+mod choice;
+mod head_maps;
+mod next_tokens;
+mod panel;
+
+pub use attention_statistics::{AttentionStatistics, HeadStatistics, uniform_mass};
+pub use capture::{Capture, CaptureError};
+pub use choice::choose_heads;
+pub use head_maps::{HeadMap, HeadMaps, HeadRef};
+pub use next_tokens::{NextToken, NextTokens};
+pub use panel::Panel;

@@ -18,6 +18,7 @@ mod answer;
 mod digest;
 mod error;
 mod event;
+mod inspection;
 mod lines;
 mod look;
 mod manifest;
@@ -34,6 +35,7 @@ pub use answer::{Answer, Attempt, Failure, FailureClass, FinishReason, Outcome, 
 pub use digest::Digest;
 pub use error::RecordError;
 pub use event::Event;
+pub use inspection::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
 pub use look::{HeadMap, LayerLook, Look, LookReason, Looked, PromptSpan, TokenText};
 pub use manifest::{DataIdentity, Difference, Fingerprint, Machine, Manifest, SubjectIdentity, SubjectKind, SuiteIdentity};
 pub use plan::{Condition, Expected, Passage, PassageRole, PlannedTrial, TrialContent};

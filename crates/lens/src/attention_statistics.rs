@@ -1,0 +1,186 @@
+use std::ops::Range;
+
+use glassbox_anatomy::{At, Interest, Observer, Site};
+use glassbox_tensor::View;
+use serde::Serialize;
+
+/// What one head did with its attention, averaged over the rows watched.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeadStatistics {
+    /// Layer, counted from 0.
+    pub layer: usize,
+    /// Query head, counted from 0.
+    pub head: usize,
+    /// Share of the attention that each span got, in the order of the spans; 0 to 1.
+    pub span_mass: Vec<f64>,
+    /// Shannon entropy of the weights in nats.
+    pub entropy_nats: f64,
+    /// Entropy as a share of `ln(visible keys)`: 0 is one key, 1 is uniform. Rows that see one key count as 0.
+    pub normalised_entropy: f64,
+    /// Effective number of keys, `1 / Σ p²`.
+    pub effective_support: f64,
+    /// Mean distance from query to key in tokens, weighted by attention.
+    pub mean_distance_tokens: f64,
+    /// Share of the attention that the first token of the sequence got.
+    pub sink_mass: f64,
+}
+
+/// Watches `attn.pattern` for some rows and keeps, per layer and head, where their attention went.
+///
+/// With weights `p_j` of one row over keys `j ≤ i`: mass of a span `S` is `Σ_{j∈S} p_j`, entropy `-Σ p_j ln p_j`
+/// (`0 ln 0 = 0`), effective support `1/Σ p_j²`, mean distance `Σ p_j (i - j)`. All are averaged over the rows.
+pub struct AttentionStatistics {
+    rows: Range<usize>,
+    spans: Vec<Range<usize>>,
+    heads: Vec<(HeadStatistics, usize)>,
+}
+
+impl AttentionStatistics {
+    /// Watches the query rows `rows`; `spans` are token ranges, both in absolute positions.
+    #[must_use]
+    pub fn new(rows: Range<usize>, spans: Vec<Range<usize>>) -> Self {
+        Self { rows, spans, heads: Vec::new() }
+    }
+
+    /// The means, by layer and head. Empty where no watched row was met.
+    #[must_use]
+    pub fn finish(self) -> Vec<HeadStatistics> {
+        self.heads.into_iter().map(|(sums, rows)| sums.divided_by(rows as f64)).collect()
+    }
+
+    fn entry(&mut self, layer: usize, head: usize) -> &mut (HeadStatistics, usize) {
+        let found = self.heads.iter().position(|(sums, _)| sums.layer == layer && sums.head == head);
+        let index = found.unwrap_or_else(|| {
+            self.heads.push((HeadStatistics::zero(layer, head, self.spans.len()), 0));
+            self.heads.len() - 1
+        });
+        &mut self.heads[index]
+    }
+}
+
+/// The mass that span `span` gets at query `row` when every visible key (`0..=row`) gets the same: the baseline of span mass.
+#[must_use]
+pub fn uniform_mass(span: &Range<usize>, row: usize) -> f64 {
+    let visible = span.end.min(row + 1).saturating_sub(span.start);
+    visible as f64 / (row + 1) as f64
+}
+
+impl HeadStatistics {
+    fn zero(layer: usize, head: usize, spans: usize) -> Self {
+        Self {
+            layer,
+            head,
+            span_mass: vec![0.0; spans],
+            entropy_nats: 0.0,
+            normalised_entropy: 0.0,
+            effective_support: 0.0,
+            mean_distance_tokens: 0.0,
+            sink_mass: 0.0,
+        }
+    }
+
+    fn add_row(&mut self, weights: &[f32], row: usize, spans: &[Range<usize>]) {
+        let sum_over = |range: Range<usize>| weights[range].iter().map(|p| f64::from(*p)).sum::<f64>();
+        for (mass, span) in self.span_mass.iter_mut().zip(spans) {
+            *mass += sum_over(span.start.min(weights.len())..span.end.min(weights.len()));
+        }
+        let mut entropy = 0.0;
+        let mut squares = 0.0;
+        let mut distance = 0.0;
+        let mut visible = 0_usize;
+        for (key, weight) in weights.iter().enumerate() {
+            let p = f64::from(*weight);
+            if p > 0.0 {
+                entropy -= p * p.ln();
+                squares += p * p;
+                distance += p * (row as f64 - key as f64);
+            }
+            visible += usize::from(key <= row);
+        }
+        self.entropy_nats += entropy;
+        self.normalised_entropy += if visible > 1 { entropy / (visible as f64).ln() } else { 0.0 };
+        self.effective_support += if squares > 0.0 { 1.0 / squares } else { 0.0 };
+        self.mean_distance_tokens += distance;
+        self.sink_mass += weights.first().map_or(0.0, |p| f64::from(*p));
+    }
+
+    fn divided_by(mut self, rows: f64) -> Self {
+        for mass in &mut self.span_mass {
+            *mass /= rows;
+        }
+        for value in [
+            &mut self.entropy_nats,
+            &mut self.normalised_entropy,
+            &mut self.effective_support,
+            &mut self.mean_distance_tokens,
+            &mut self.sink_mass,
+        ] {
+            *value /= rows;
+        }
+        self
+    }
+}
+
+impl Observer for AttentionStatistics {
+    fn interest(&self, at: At) -> Interest {
+        if at.site == Site::Pattern { Interest::Rows(self.rows.clone()) } else { Interest::Nothing }
+    }
+
+    fn see(&mut self, at: At, value: View<'_>) {
+        let Ok([heads, queries, keys]) = value.sizes_of(["head", "query", "key"]) else { return };
+        let spans = self.spans.clone();
+        for (index, weights) in value.values().chunks_exact(keys.max(1)).enumerate() {
+            let (head, row) = (index / queries, at.first_row + index % queries);
+            if head < heads && self.rows.contains(&row) {
+                let (sums, rows) = self.entry(at.layer, head);
+                sums.add_row(weights, row, &spans);
+                *rows += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statistics_of(weights: &[f32], row: usize, spans: Vec<Range<usize>>) -> HeadStatistics {
+        let mut observer = AttentionStatistics::new(row..row + 1, spans);
+        let at = At { layer: 2, site: Site::Pattern, first_row: row };
+        let sizes = [1, 1, weights.len()];
+        observer.see(at, View::new(Site::Pattern.axes(), &sizes, weights).expect("sizes match"));
+        observer.finish().remove(0)
+    }
+
+    #[test]
+    fn a_row_on_one_key_has_no_entropy_and_support_one() {
+        let head = statistics_of(&[0.0, 1.0, 0.0, 0.0], 3, vec![0..1, 1..3]);
+        assert_eq!(head.span_mass, [0.0, 1.0]);
+        assert_eq!((head.entropy_nats, head.normalised_entropy, head.effective_support), (0.0, 0.0, 1.0));
+        assert_eq!(head.mean_distance_tokens, 2.0);
+    }
+
+    #[test]
+    fn a_uniform_row_has_entropy_one_and_the_mass_of_the_baseline() {
+        let head = statistics_of(&[0.25; 4], 3, vec![0..3, 3..4]);
+        assert!((head.normalised_entropy - 1.0).abs() < 1e-12, "{}", head.normalised_entropy);
+        assert_eq!(head.span_mass, [uniform_mass(&(0..3), 3), uniform_mass(&(3..4), 3)]);
+        assert_eq!(head.effective_support, 4.0);
+        assert_eq!(head.sink_mass, 0.25);
+    }
+
+    #[test]
+    fn the_baseline_counts_only_keys_that_the_row_can_see() {
+        assert_eq!(uniform_mass(&(2..6), 3), 0.5);
+        assert_eq!(uniform_mass(&(5..6), 3), 0.0);
+    }
+
+    #[test]
+    fn rows_that_nobody_asked_for_are_not_averaged() {
+        let mut observer = AttentionStatistics::new(1..2, std::iter::once(0..1).collect());
+        let at = At { layer: 0, site: Site::Pattern, first_row: 0 };
+        let weights = [1.0, 0.0, 0.25, 0.75];
+        observer.see(at, View::new(Site::Pattern.axes(), &[1, 2, 2], &weights).expect("sizes match"));
+        assert_eq!(observer.finish()[0].span_mass, [0.25]);
+    }
+}

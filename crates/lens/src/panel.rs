@@ -1,0 +1,43 @@
+use std::ops::Range;
+
+use glassbox_anatomy::{At, Interest, Observer};
+use glassbox_tensor::View;
+
+/// Several observers that watch the same pass.
+///
+/// A place is shown with as many rows as any of them wants; each observer then takes the rows it asked for.
+pub struct Panel<'o> {
+    observers: Vec<&'o mut dyn Observer>,
+}
+
+impl<'o> Panel<'o> {
+    /// A panel of readers. Editing observers are run alone, so that every edit has one author.
+    #[must_use]
+    pub fn new(observers: Vec<&'o mut dyn Observer>) -> Self {
+        Self { observers }
+    }
+}
+
+impl Observer for Panel<'_> {
+    fn interest(&self, at: At) -> Interest {
+        let mut rows: Option<Range<usize>> = None;
+        for observer in &self.observers {
+            match observer.interest(at) {
+                Interest::Nothing => {}
+                Interest::See | Interest::Edit => return Interest::See,
+                Interest::Rows(wanted) => {
+                    rows = Some(rows.map_or(wanted.clone(), |held| held.start.min(wanted.start)..held.end.max(wanted.end)));
+                }
+            }
+        }
+        rows.map_or(Interest::Nothing, Interest::Rows)
+    }
+
+    fn see(&mut self, at: At, value: View<'_>) {
+        for observer in &mut self.observers {
+            if observer.interest(at) != Interest::Nothing {
+                observer.see(at, value);
+            }
+        }
+    }
+}
