@@ -5,6 +5,15 @@
 //!
 //! Invariant: nothing here knows an observer, a file, a configuration or a model.
 
+pub mod elementary;
+pub mod embedding;
+pub mod feed_forward;
+pub mod matmul;
+pub mod norm;
+mod workers;
+
+pub use workers::Workers;
+
 /// Which version of every mechanism runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Kernels {

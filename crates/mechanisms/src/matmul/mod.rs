@@ -1,0 +1,46 @@
+//! Linear maps: every output is one dot product of a stored weight row with one token. The room's page is `README.md`.
+
+#[cfg(test)]
+mod checks;
+pub(crate) mod fast;
+pub mod textbook;
+
+pub use fast::dot;
+use glassbox_tensor::Matrix;
+
+use crate::{Kernels, Workers};
+
+/// Maps every token through a linear layer: `out = x Wᵀ + b`.
+///
+/// - `weight`  [out, in], in any storage type; decoded exactly as `Matrix::decode_row` defines
+/// - `x`       [token, in]
+/// - `bias`    [out], added after the dot product is complete
+/// - `out`     [token, out], overwritten
+///
+/// With [`Kernels::Fast`], an output depends only on its weight row and its token: the same bits for one token as for many,
+/// for one thread as for sixteen, on AVX2 as in portable code.
+///
+/// # Panics
+///
+/// Where the lengths do not fit the weight; the model checks shapes once, when weights meet slots.
+pub fn project(kernels: Kernels, weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], workers: &Workers) {
+    check_lengths(weight, x, bias, out.len());
+    match kernels {
+        Kernels::Textbook => {
+            let mut exact = vec![0.0_f64; out.len()];
+            textbook::project(weight, x, bias, &mut exact);
+            for (out, exact) in out.iter_mut().zip(exact) {
+                *out = exact as f32;
+            }
+        }
+        Kernels::Fast => fast::project(weight, x, bias, out, workers),
+    }
+}
+
+fn check_lengths(weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out: usize) {
+    let (outputs, inputs) = (weight.rows(), weight.columns());
+    assert!(inputs > 0 && x.len().is_multiple_of(inputs), "x holds whole tokens of {inputs} inputs, found {} numbers", x.len());
+    let tokens = x.len() / inputs;
+    assert_eq!(out, tokens * outputs, "out holds {tokens} tokens of {outputs} outputs");
+    assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has one number for each of {outputs} outputs");
+}
