@@ -170,3 +170,31 @@ impl Appender {
         drop(cut);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_named_with_its_file_and_its_remedy() {
+        // This device refuses every write as a full disk does.
+        let path = Path::new("/dev/full");
+        let mut appender = Appender::open(path, 0, Timestamp::default()).expect("the device opens");
+        let error = appender.append(b"{}\n", Timestamp::default()).expect_err("the device is full");
+        assert_eq!(error.to_string(), "cannot write `/dev/full`: the disk is full; free some space and resume the run");
+        assert_eq!(appender.whole_bytes, 0);
+    }
+
+    #[test]
+    fn a_half_written_line_is_taken_back() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("lines.jsonl");
+        std::fs::write(&path, b"whole\n").expect("writable");
+        let mut appender = Appender::open(&path, 6, Timestamp::default()).expect("the file opens");
+        appender.file.write_all(b"{\"half").expect("writable");
+        appender.take_back();
+        appender.append(b"next\n", Timestamp::default()).expect("writable");
+        assert_eq!(std::fs::read(&path).expect("readable"), b"whole\nnext\n");
+    }
+}
