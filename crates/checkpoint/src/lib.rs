@@ -1,1 +1,32 @@
 //! Files on disk as named tensors, configuration and tokenizer files: safetensors and GGUF.
+//!
+//! - [`Checkpoint`]: a Hugging Face folder or a GGUF file, opened and checked
+//! - [`StoredTensor`]: one tensor as it lies in its file
+//! - [`Settings`]: the strict reader of `config.json` and of GGUF metadata; what nothing reads is refused
+//! - [`TokenizerSource`]: what the model brings for turning text into tokens
+//! - [`CheckpointError`]: what can be wrong, with the file, the place, and a remedy
+//!
+//! Invariant: a file is never believed. Every count, length and offset is held against the bytes that are there before anything is
+//! allocated, and no file, however damaged, makes this crate panic.
+
+mod checkpoint;
+mod error;
+mod folder;
+mod gguf;
+mod harmless;
+mod json;
+mod mapped;
+mod recognise;
+mod safetensors_file;
+mod settings;
+mod sharded;
+mod tensor;
+mod tokenizer_source;
+mod value;
+
+pub use checkpoint::{Checkpoint, StorageShare};
+pub use error::{CheckpointError, Fault, Place, Unread, UnreadKey};
+pub use gguf::Strings;
+pub use settings::{Allowance, CheckpointKind, Expected, IgnoredSetting, Settings};
+pub use tensor::StoredTensor;
+pub use tokenizer_source::{ChatTemplateSource, GgufTokenizer, JsonTokenizer, SpecialIds, TokenizerSource};
