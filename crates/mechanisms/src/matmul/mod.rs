@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod checks;
 pub(crate) mod fast;
+#[cfg(target_arch = "x86_64")]
+mod octets;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 pub mod textbook;
 
 pub use fast::dot;
@@ -33,7 +37,7 @@ pub fn project(kernels: Kernels, weight: &Matrix, x: &[f32], bias: Option<&[f32]
                 *out = exact as f32;
             }
         }
-        Kernels::Fast => fast::project(weight, x, bias, out, workers),
+        Kernels::Fast => fast::project(fast::Instructions::best(), weight, x, bias, out, workers),
     }
 }
 
