@@ -5,13 +5,21 @@
 //!
 //! Invariant: nothing here knows an observer, a file, a configuration or a model.
 
+pub mod attention;
+pub mod cache;
 pub mod elementary;
 pub mod embedding;
+mod error;
 pub mod feed_forward;
+pub mod heads;
+pub mod mask;
 pub mod matmul;
 pub mod norm;
+pub mod position;
+pub mod softmax;
 mod workers;
 
+pub use error::MechanismError;
 pub use workers::Workers;
 
 /// Which version of every mechanism runs.

@@ -10,7 +10,7 @@
 //! Errors, ranges and special values: `README.md`.
 
 mod double;
-mod simd;
+pub(crate) mod simd;
 mod single;
 
 #[cfg(test)]

@@ -19,42 +19,54 @@ pub fn avx2_fma() -> bool {
     }
 }
 
-macro_rules! over_slices {
-    ($($(#[$doc:meta])* $name:ident = $definition:ident;)+) => {$(
+/// Makes a public function that runs a portable, `#[inline(always)]` definition compiled for AVX2 where the machine has it, and as it
+/// stands elsewhere.
+macro_rules! vector_twin {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $definition:path) => {
         $(#[$doc])*
-        pub fn $name(values: &mut [f32]) {
-            #[inline(always)]
-            fn portable(values: &mut [f32]) {
-                for value in values {
-                    *value = $definition(*value);
-                }
-            }
-
+        $vis fn $name($($arg: $type),*) $(-> $result)? {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            fn avx2(values: &mut [f32]) {
-                portable(values);
+            fn avx2($($arg: $type),*) $(-> $result)? {
+                $definition($($arg),*)
             }
 
             #[cfg(target_arch = "x86_64")]
-            if avx2_fma() {
+            if $crate::elementary::avx2_fma() {
                 #[expect(unsafe_code, reason = "calling a function compiled for AVX2")]
                 // SAFETY: the features it was compiled for were found on this machine in the line above.
-                unsafe {
-                    avx2(values);
-                }
-                return;
+                return unsafe { avx2($($arg),*) };
             }
-            portable(values);
+            $definition($($arg),*)
         }
-    )+};
+    };
+}
+pub(crate) use vector_twin;
+
+#[inline(always)]
+fn exp_each(values: &mut [f32]) {
+    values.iter_mut().for_each(|value| *value = exp(*value));
 }
 
-over_slices! {
+#[inline(always)]
+fn tanh_each(values: &mut [f32]) {
+    values.iter_mut().for_each(|value| *value = tanh(*value));
+}
+
+#[inline(always)]
+fn erf_each(values: &mut [f32]) {
+    values.iter_mut().for_each(|value| *value = erf(*value));
+}
+
+vector_twin! {
     /// Replaces every value by its exponential: [`exp`], the same bits.
-    exp_in_place = exp;
+    pub fn exp_in_place(values: &mut [f32]) = exp_each
+}
+vector_twin! {
     /// Replaces every value by its hyperbolic tangent: [`tanh`], the same bits.
-    tanh_in_place = tanh;
+    pub fn tanh_in_place(values: &mut [f32]) = tanh_each
+}
+vector_twin! {
     /// Replaces every value by its error function: [`erf`], the same bits.
-    erf_in_place = erf;
+    pub fn erf_in_place(values: &mut [f32]) = erf_each
 }

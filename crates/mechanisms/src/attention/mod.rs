@@ -1,0 +1,163 @@
+//! Attention: every query mixes the values of the keys it sees, weighted by the softmax of their scaled dot products.
+//!
+//! - [`attend`]: the everyday door; never holds a matrix of scores
+//! - [`scores`], [`pattern`]: that matrix for chosen queries, recomputed on the side with the same dot products
+//! - [`mix`]: values mixed by given weights, for edited patterns and as a self-check
+
+mod fast;
+pub mod steps;
+pub mod textbook;
+
+#[cfg(test)]
+mod checks;
+
+use std::ops::Range;
+
+use crate::cache::LayerView;
+use crate::heads::Heads;
+use crate::mask::KeyRange;
+use crate::softmax::softmax_in_place;
+use crate::{Kernels, MechanismError, Workers};
+
+/// What happens to a dot product on its way to a weight: times `scale`, then soft-cap, then only the keys in range, then softmax.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Which keys a query sees.
+    pub keys: KeyRange,
+    /// Factor of the dot product; `1 / sqrt(d_head)` in the paper.
+    pub scale: f32,
+    /// Bends scores into `(-cap, cap)`; `None`, or 0, is off.
+    pub soft_cap: Option<f32>,
+}
+
+/// Rotated queries of consecutive tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct Queries<'a> {
+    /// `[token, head, d_head]`.
+    pub values: &'a [f32],
+    /// Heads and their sharing.
+    pub heads: Heads,
+    /// Absolute position of the first token.
+    pub first_position: usize,
+}
+
+impl Queries<'_> {
+    /// How many tokens.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.values.len() / self.heads.query_width()
+    }
+
+    fn query(&self, token: usize, head: usize) -> &[f32] {
+        let first = token * self.heads.query_width() + head * self.heads.d_head();
+        &self.values[first..first + self.heads.d_head()]
+    }
+}
+
+/// Attention of the queries over one layer of the cache, their own keys and values included.
+///
+/// For each query and head, over the keys `j` in its range:
+/// `s_j = cap(scale q·k_j)`, `w = softmax(s)`, `out = Σ w_j v_j`.
+///
+/// - `out`          `[token, head, d_head]`, written
+/// - `log_sum_exp`  `[head, token]`, written where given: `ln Σ exp(s_j)`
+///
+/// A query without a visible key gives zeros and minus infinity. NaN and infinite scores show as NaN. The bits of a row depend on the
+/// row, its position and the keys alone (`README.md` states the order of every sum).
+///
+/// # Errors
+///
+/// Where the slices do not fit the axes, or the layer has other heads.
+pub fn attend(
+    kernels: Kernels,
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    out: &mut [f32],
+    log_sum_exp: Option<&mut [f32]>,
+    workers: &Workers,
+) -> Result<(), MechanismError> {
+    check_layer(queries, layer)?;
+    length("out", "token x head x d_head", queries.values.len(), out.len())?;
+    if let Some(log_sum_exp) = &log_sum_exp {
+        length("log_sum_exp", "head x token", queries.tokens() * queries.heads.heads(), log_sum_exp.len())?;
+    }
+    match kernels {
+        Kernels::Fast => fast::attend(queries, layer, rule, out, log_sum_exp, workers),
+        Kernels::Textbook => textbook::attend_rounded(queries, layer, rule, out, log_sum_exp),
+    }
+    Ok(())
+}
+
+/// Scores after scale and soft-cap, minus infinity for keys that may not be seen.
+///
+/// - `tokens`  which of the queries, counted from the first given
+///
+/// Returns `[head, query, key]` with one key for each stored position; the dot products are those of [`attend`], bit for bit.
+///
+/// # Errors
+///
+/// Where `tokens` goes beyond the queries, or the layer has other heads.
+pub fn scores(
+    kernels: Kernels,
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    tokens: Range<usize>,
+) -> Result<Vec<f32>, MechanismError> {
+    check_layer(queries, layer)?;
+    if tokens.end > queries.tokens() || tokens.start > tokens.end {
+        return Err(MechanismError::WrongLength { name: "tokens", axes: "token", wanted: queries.tokens(), found: tokens.end });
+    }
+    Ok(match kernels {
+        Kernels::Fast => fast::scores(queries, layer, rule, tokens),
+        Kernels::Textbook => textbook::scores_rounded(queries, layer, rule, tokens),
+    })
+}
+
+/// Attention weights `[head, query, key]`: the softmax of [`scores`], row by row. A row sums to 1, or is zero where nothing is seen.
+///
+/// # Errors
+///
+/// As [`scores`].
+pub fn pattern(
+    kernels: Kernels,
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    tokens: Range<usize>,
+) -> Result<Vec<f32>, MechanismError> {
+    let mut rows = scores(kernels, queries, layer, rule, tokens)?;
+    if !layer.is_empty() {
+        rows.chunks_exact_mut(layer.len()).for_each(|row| softmax_in_place(kernels, row));
+    }
+    Ok(rows)
+}
+
+/// Values mixed by given weights, in `f64`: `out[t, h] = Σ_j pattern[h, t, j] v_j`.
+///
+/// - `pattern`  `[head, token, key]`, one key for each stored position
+/// - `out`      `[token, head, d_head]`, written
+///
+/// # Errors
+///
+/// Where the slices do not fit the axes, or the layer has other heads.
+pub fn mix(pattern: &[f32], heads: &Heads, layer: &LayerView<'_>, out: &mut [f32]) -> Result<(), MechanismError> {
+    let tokens = out.len() / heads.query_width();
+    length("out", "token x head x d_head", tokens * heads.query_width(), out.len())?;
+    length("pattern", "head x token x key", heads.heads() * tokens * layer.len(), pattern.len())?;
+    check_layer(&Queries { values: &[], heads: *heads, first_position: 0 }, layer)?;
+    textbook::mix_rounded(pattern, heads, layer, out);
+    Ok(())
+}
+
+fn check_layer(queries: &Queries<'_>, layer: &LayerView<'_>) -> Result<(), MechanismError> {
+    let heads = &queries.heads;
+    length("layer", "kv_head x d_head", heads.kv_width(), layer.shape().kv_heads * layer.shape().d_head)?;
+    length("heads of the layer", "kv_head", heads.kv_heads(), layer.shape().kv_heads)?;
+    length("queries", "token x head x d_head", queries.tokens() * heads.query_width(), queries.values.len())
+}
+
+fn length(name: &'static str, axes: &'static str, wanted: usize, found: usize) -> Result<(), MechanismError> {
+    if wanted == found { Ok(()) } else { Err(MechanismError::WrongLength { name, axes, wanted, found }) }
+}

@@ -1,0 +1,126 @@
+//! The definition, in `f64`, with the whole matrix of scores.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use ndarray::{Array1, Array2};
+
+use super::{Queries, Rule};
+use crate::cache::LayerView;
+use crate::heads::Heads;
+use crate::softmax::textbook::{log_sum_exp, soft_cap, softmax};
+
+/// Attention of one head: `softmax(mask(cap(scale Q Kᵀ))) V`.
+///
+/// - `q`     `[query, d_head]`, at positions `first_position..`
+/// - `k`     `[key, d_head]`, at positions `0..`
+/// - `v`     `[key, d_head]`
+///
+/// Returns the mixed values `[query, d_head]` and `ln Σ exp(score)` of each row.
+///
+/// Source: Vaswani et al. 2017, eq. 1 (arXiv:1706.03762).
+#[must_use]
+pub fn attend(q: &Array2<f64>, k: &Array2<f64>, v: &Array2<f64>, first_position: usize, rule: &Rule) -> (Array2<f64>, Array1<f64>) {
+    let scores = scores(q, k, first_position, rule);
+    let weights = pattern(&scores);
+    let sums = scores.rows().into_iter().map(|row| log_sum_exp(&row.to_vec())).collect();
+    (mix(&weights, v), sums)
+}
+
+/// `mask(cap(scale Q Kᵀ))`, `[query, key]`: minus infinity where the query does not see the key.
+#[must_use]
+pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Rule) -> Array2<f64> {
+    let mut scores = q.dot(&k.t());
+    for ((query, key), score) in scores.indexed_iter_mut() {
+        *score *= f64::from(rule.scale);
+        if let Some(cap) = rule.soft_cap.filter(|&cap| cap != 0.0) {
+            *score = soft_cap(f64::from(cap), *score);
+        }
+        if !rule.keys.keys(first_position + query, k.nrows()).contains(&key) {
+            *score = f64::NEG_INFINITY;
+        }
+    }
+    scores
+}
+
+/// Softmax of every row.
+#[must_use]
+pub fn pattern(scores: &Array2<f64>) -> Array2<f64> {
+    let mut weights = scores.to_owned();
+    for mut row in weights.rows_mut() {
+        let weighed = Array1::from(softmax(&row.to_vec()));
+        row.assign(&weighed);
+    }
+    weights
+}
+
+/// `Σ_j w_j v_j` for every row of weights. A weight of 0 takes nothing from its value, whatever that is.
+#[must_use]
+pub fn mix(weights: &Array2<f64>, v: &Array2<f64>) -> Array2<f64> {
+    let mut mixed = Array2::zeros((weights.nrows(), v.ncols()));
+    for ((query, key), &weight) in weights.indexed_iter() {
+        if weight != 0.0 {
+            mixed.row_mut(query).scaled_add(weight, &v.row(key));
+        }
+    }
+    mixed
+}
+
+/// [`attend`] for all heads, on the slices and the cache of the everyday kernel; rounded to `f32` at the end.
+pub(super) fn attend_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, out: &mut [f32], mut sums: Option<&mut [f32]>) {
+    let (heads, tokens) = (&queries.heads, queries.tokens());
+    for head in 0..heads.heads() {
+        let (k, v) = stored(layer, heads.kv_head_of(head));
+        let (mixed, row_sums) = attend(&head_of(queries, head, 0..tokens), &k, &v, queries.first_position, rule);
+        for ((token, channel), &value) in mixed.indexed_iter() {
+            out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
+        }
+        if let Some(sums) = &mut sums {
+            for (token, &sum) in row_sums.iter().enumerate() {
+                sums[head * tokens + token] = round(sum);
+            }
+        }
+    }
+}
+
+/// [`scores`] for all heads and some tokens, `[head, query, key]`, rounded.
+pub(super) fn scores_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
+    let mut all = Vec::new();
+    for head in 0..queries.heads.heads() {
+        let (k, _) = stored(layer, queries.heads.kv_head_of(head));
+        let q = head_of(queries, head, tokens.clone());
+        all.extend(scores(&q, &k, queries.first_position + tokens.start, rule).iter().map(|&score| round(score)));
+    }
+    all
+}
+
+/// [`mix`] for all heads, rounded.
+pub(super) fn mix_rounded(pattern: &[f32], heads: &Heads, layer: &LayerView<'_>, out: &mut [f32]) {
+    let (keys, tokens) = (layer.len(), out.len() / heads.query_width());
+    for head in 0..heads.heads() {
+        let (_, v) = stored(layer, heads.kv_head_of(head));
+        let weights = Array2::from_shape_fn((tokens, keys), |(token, key)| f64::from(pattern[(head * tokens + token) * keys + key]));
+        for ((token, channel), &value) in mix(&weights, &v).indexed_iter() {
+            out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
+        }
+    }
+}
+
+fn head_of(queries: &Queries<'_>, head: usize, tokens: Range<usize>) -> Array2<f64> {
+    Array2::from_shape_fn((tokens.len(), queries.heads.d_head()), |(token, channel)| {
+        f64::from(queries.query(tokens.start + token, head)[channel])
+    })
+}
+
+fn stored(layer: &LayerView<'_>, kv_head: usize) -> (Array2<f64>, Array2<f64>) {
+    let matrix = |row: &dyn Fn(usize) -> Vec<f32>| {
+        let rows: Vec<f64> = (0..layer.len()).flat_map(row).map(f64::from).collect();
+        Array2::from_shape_vec((layer.len(), layer.shape().d_head), rows).expect("every row is d_head long")
+    };
+    (matrix(&|position| layer.key(kv_head, position)), matrix(&|position| layer.value(kv_head, position)))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
+fn round(value: f64) -> f32 {
+    value as f32
+}

@@ -1,0 +1,48 @@
+//! The definitions, in `f64`.
+#![forbid(unsafe_code)]
+
+/// Rotates one head's vector by its position, so that a dot product of two rotated vectors depends only on the distance between
+/// their positions.
+///
+/// With angle `a_i = position * inv_freq_i` and `h` the number of pairs:
+///
+/// ```text
+/// x'_i     = x_i cos(a_i) - x_{i+h} sin(a_i)
+/// x'_{i+h} = x_i sin(a_i) + x_{i+h} cos(a_i)
+/// ```
+///
+/// - `x`         `[d_head]`, changed in place; channels from `2h` on stay as they are
+/// - `position`  tokens since the start of the sequence; 0 for the first
+/// - `inv_freq`  radians per position, one a pair: `theta^(-2i / width)`
+///
+/// Pairs are halves (`i` with `i + h`), as in `transformers`; the paper pairs neighbours.
+///
+/// Source: Su et al. 2021, RoFormer, eq. 34 (arXiv:2104.09864).
+pub fn rotate_halves(x: &mut [f64], position: usize, inv_freq: &[f64]) {
+    let h = inv_freq.len();
+    for i in 0..h {
+        let (sin, cos) = (position as f64 * inv_freq[i]).sin_cos();
+        (x[i], x[i + h]) = (x[i] * cos - x[i + h] * sin, x[i] * sin + x[i + h] * cos);
+    }
+}
+
+/// As [`rotate_halves`], with pairs of neighbours: `2i` with `2i + 1`.
+pub fn rotate_neighbours(x: &mut [f64], position: usize, inv_freq: &[f64]) {
+    for (i, frequency) in inv_freq.iter().enumerate() {
+        let (sin, cos) = (position as f64 * frequency).sin_cos();
+        (x[2 * i], x[2 * i + 1]) = (x[2 * i] * cos - x[2 * i + 1] * sin, x[2 * i] * sin + x[2 * i + 1] * cos);
+    }
+}
+
+/// `theta^(-2i / width)` for every pair.
+#[must_use]
+pub fn inv_freq(width: usize, theta: f64) -> Vec<f64> {
+    (0..width / 2).map(|i| theta.powf(-2.0 * i as f64 / width as f64)).collect()
+}
+
+/// The sinusoidal vector of one position.
+#[must_use]
+pub fn sinusoidal(position: usize, d_model: usize) -> Vec<f64> {
+    let angle = |channel: usize| position as f64 / 10_000_f64.powf((channel - channel % 2) as f64 / d_model as f64);
+    (0..d_model).map(|channel| if channel % 2 == 0 { angle(channel).sin() } else { angle(channel).cos() }).collect()
+}
