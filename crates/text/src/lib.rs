@@ -1,1 +1,36 @@
 //! Tokenizer, chat template, named spans of a prompt, byte-true display.
+//!
+//! ```text
+//! messages with named pieces ─► ChatTemplate ─► text ─► Tokenizer ─► Prompt { ids, tokens, spans }
+//!                                                                       │
+//! generated ids ─► StreamDecoder ─► text pieces        token_texts ◄────┘
+//! ```
+
+mod alphabet;
+mod clock;
+mod display;
+mod error;
+mod from_gguf;
+mod from_json;
+mod parts;
+mod prompt;
+mod python;
+mod source;
+mod spans;
+mod special;
+mod split;
+mod stream;
+mod template;
+mod tokenizer;
+mod vocabulary;
+
+pub use alphabet::{Alphabet, SPACE_MARK};
+pub use clock::CivilTime;
+pub use display::{PartOf, TokenText, visible};
+pub use error::Error;
+pub use prompt::{Message, Piece, Prompt, Span};
+pub use source::{GgufVocabulary, JsonFiles, TextSource};
+pub use stream::{StreamDecoder, StreamFrom};
+pub use template::{ChatTemplate, Ending, RenderOptions, TEMPLATE_FUEL, TEMPLATE_NESTING, TEMPLATE_OUTPUT_BYTES, TEMPLATE_SOURCE_BYTES};
+pub use tokenizer::{Encoded, MAX_TEXT_BYTES, Specials, Tokenizer};
+pub use vocabulary::TokenKind;

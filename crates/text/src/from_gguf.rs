@@ -1,0 +1,267 @@
+//! Building a tokenizer from the `tokenizer.*` metadata of a GGUF file.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use tokenizers::models::bpe::Merges;
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
+use tokenizers::{AddedToken, NormalizerWrapper};
+
+use crate::alphabet::{Alphabet, SPACE_MARK, byte_of_fallback};
+use crate::error::{Error, quoted};
+use crate::parts::{Framing, Parts};
+use crate::source::{GgufVocabulary, token_type};
+use crate::split::{SplitStep, pre_rule};
+use crate::vocabulary::{Entry, MergeOptions, TokenKind};
+
+const PLACE: &str = "GGUF metadata: tokenizer.ggml";
+
+/// Bytes of the longest piece whose cuts are tried; real pieces have at most a few dozen.
+const LONGEST_PIECE: usize = 1024;
+
+/// Control tokens that end a turn in the known chat formats; a GGUF file names only one of them as EOS.
+const ENDS: &[&str] = &[
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|eom_id|>",
+    "<end_of_turn>",
+    "<|end|>",
+    "<|return|>",
+    "<|endofprompt|>",
+    "</s>",
+    "<eos>",
+    "<EOT>",
+];
+
+/// Takes the metadata apart.
+pub(crate) fn read(source: &GgufVocabulary) -> Result<Parts, Error> {
+    let kinds = kinds(source)?;
+    let entries: Vec<Entry> =
+        (0_u32..).zip(&source.tokens).zip(&kinds).map(|((id, text), kind)| Entry { id, text: text.clone(), kind: *kind }).collect();
+    let added = entries
+        .iter()
+        .filter(|entry| matches!(entry.kind, TokenKind::Control | TokenKind::UserDefined))
+        .filter(|entry| !entry.text.is_empty())
+        .map(|entry| {
+            let token = AddedToken::from(entry.text.clone(), entry.kind == TokenKind::Control);
+            (entry.id, token.normalized(false))
+        })
+        .collect();
+    match source.model.as_str() {
+        "gpt2" => byte_level(source, entries, added),
+        "llama" => sentence_piece(source, entries, added),
+        other => Err(Error::tokenizer(format!("{PLACE}.model"), "`gpt2` or `llama`", quoted(other))),
+    }
+}
+
+fn kinds(source: &GgufVocabulary) -> Result<Vec<TokenKind>, Error> {
+    if !source.token_types.is_empty() && source.token_types.len() != source.tokens.len() {
+        return Err(Error::tokenizer(
+            format!("{PLACE}.token_type"),
+            format!("one entry a token ({})", source.tokens.len()),
+            source.token_types.len().to_string(),
+        ));
+    }
+    if source.token_types.is_empty() {
+        // Without types, at least the ids that the file itself calls special are control tokens.
+        let special = [source.bos, source.eos, source.eot, source.padding, source.unknown];
+        return Ok((0_u32..)
+            .zip(&source.tokens)
+            .map(|(id, text)| {
+                if special.contains(&Some(id)) {
+                    TokenKind::Control
+                } else if source.model == "llama" && byte_of_fallback(text).is_some() {
+                    TokenKind::Byte
+                } else {
+                    TokenKind::Ordinary
+                }
+            })
+            .collect());
+    }
+    source
+        .token_types
+        .iter()
+        .enumerate()
+        .map(|(id, kind)| {
+            Ok(match *kind {
+                token_type::NORMAL => TokenKind::Ordinary,
+                token_type::UNKNOWN | token_type::CONTROL => TokenKind::Control,
+                token_type::USER_DEFINED => TokenKind::UserDefined,
+                token_type::UNUSED => TokenKind::Unused,
+                token_type::BYTE => TokenKind::Byte,
+                other => {
+                    return Err(Error::tokenizer(format!("{PLACE}.token_type[{id}]"), "a type from 1 to 6", other.to_string()));
+                }
+            })
+        })
+        .collect()
+}
+
+fn byte_level(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32, AddedToken)>) -> Result<Parts, Error> {
+    let rule = pre_rule(source.pre.as_deref())?;
+    let mut merges = Merges::with_capacity(source.merges.len());
+    for (rank, merge) in source.merges.iter().enumerate() {
+        // A part is never empty, so the separating space is not the first character.
+        let pair = merge
+            .char_indices()
+            .skip(1)
+            .find(|(_, character)| *character == ' ')
+            .map(|(at, _)| (merge[..at].to_owned(), merge[at + 1..].to_owned()));
+        merges.push(
+            pair.ok_or_else(|| Error::tokenizer(format!("{PLACE}.merges[{rank}]"), "two tokens with a space between", quoted(merge)))?,
+        );
+    }
+    if merges.is_empty() {
+        return Err(Error::tokenizer(format!("{PLACE}.merges"), "merges", "none"));
+    }
+    let mut steps = Vec::new();
+    if source.add_space_prefix == Some(true) {
+        steps.push(SplitStep::Prefix);
+    }
+    for pattern in rule.patterns {
+        steps.push(SplitStep::isolated(pattern)?);
+    }
+    steps.push(SplitStep::Bytes);
+    let normalizer = if rule.nfc { Some(library(json!({"type": "NFC"}))?) } else { None };
+    Ok(Parts {
+        place: PLACE.to_owned(),
+        framing: framing(source, &entries, rule.adds_bos)?,
+        entries,
+        merges,
+        options: MergeOptions { ignore_merges: rule.ignore_merges, ..MergeOptions::default() },
+        added,
+        normalizer,
+        steps,
+        alphabet: Alphabet::ByteLevel,
+        strips_first_space: false,
+    })
+}
+
+fn sentence_piece(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32, AddedToken)>) -> Result<Parts, Error> {
+    if source.scores.len() != source.tokens.len() {
+        return Err(Error::tokenizer(
+            format!("{PLACE}.scores"),
+            format!("one score a token ({})", source.tokens.len()),
+            source.scores.len().to_string(),
+        ));
+    }
+    if let Some(id) = source.scores.iter().position(|score| !score.is_finite()) {
+        return Err(Error::tokenizer(format!("{PLACE}.scores[{id}]"), "a finite number", source.scores[id].to_string()));
+    }
+    if source.remove_extra_whitespaces == Some(true) {
+        return Err(Error::tokenizer(format!("{PLACE}.remove_extra_whitespaces"), "false or nothing", "true"));
+    }
+    if source.has_charsmap {
+        return Err(Error::tokenizer(format!("{PLACE}.precompiled_charsmap"), "no normalisation rules", "some"));
+    }
+    let scheme = if source.add_space_prefix.unwrap_or(true) { PrependScheme::First } else { PrependScheme::Never };
+    if let Some(long) = entries.iter().find(|entry| entry.text.len() > LONGEST_PIECE) {
+        return Err(Error::tokenizer(
+            format!("{PLACE}.tokens[{}]", long.id),
+            format!("at most {LONGEST_PIECE} bytes"),
+            format!("{} bytes", long.text.len()),
+        ));
+    }
+    let unk_token = source.unknown.and_then(|id| entries.get(id as usize)).map(|entry| entry.text.clone());
+    let byte_fallback = entries.iter().any(|entry| entry.kind == TokenKind::Byte);
+    Ok(Parts {
+        place: PLACE.to_owned(),
+        framing: framing(source, &entries, true)?,
+        merges: merges_from_scores(&entries, &source.scores),
+        entries,
+        options: MergeOptions { unk_token, fuse_unk: true, byte_fallback, ignore_merges: false },
+        added,
+        normalizer: None,
+        steps: vec![SplitStep::Metaspace(Metaspace::new(SPACE_MARK, scheme, false))],
+        alphabet: Alphabet::SentencePiece,
+        strips_first_space: scheme != PrependScheme::Never,
+    })
+}
+
+/// Merges that give the same ids as SentencePiece's "best score first": each way to cut a piece into two pieces,
+/// ordered by the score of the whole, then longer left parts first.
+///
+/// Only ordinary pieces take part: text must not merge into control or byte tokens.
+///
+/// Source: the order of `transformers`' conversion of SentencePiece models.
+pub(crate) fn merges_from_scores(entries: &[Entry], scores: &[f32]) -> Merges {
+    struct Candidate<'a> {
+        score: f32,
+        left_characters: usize,
+        right_characters: usize,
+        left: &'a str,
+        right: &'a str,
+    }
+    let ordinary = |entry: &&Entry| entry.kind == TokenKind::Ordinary;
+    let ids: HashMap<&str, u32> = entries.iter().filter(ordinary).map(|entry| (entry.text.as_str(), entry.id)).collect();
+    let mut candidates = Vec::new();
+    for entry in entries.iter().filter(ordinary) {
+        let first = candidates.len();
+        let characters = entry.text.chars().count();
+        for (left_characters, (at, _)) in entry.text.char_indices().enumerate().skip(1) {
+            let (left, right) = entry.text.split_at(at);
+            if ids.contains_key(left) && ids.contains_key(right) {
+                candidates.push(Candidate {
+                    score: scores[entry.id as usize],
+                    left_characters,
+                    right_characters: characters - left_characters,
+                    left,
+                    right,
+                });
+            }
+        }
+        candidates[first..].sort_by_key(|cut| (ids[cut.left], ids[cut.right]));
+    }
+    candidates.sort_by(|a, b| {
+        b.score
+            .partial_cmp(&a.score)
+            .expect("scores were checked to be finite")
+            .then(b.left_characters.cmp(&a.left_characters))
+            .then(b.right_characters.cmp(&a.right_characters))
+    });
+    candidates.into_iter().map(|cut| (cut.left.to_owned(), cut.right.to_owned())).collect()
+}
+
+fn framing(source: &GgufVocabulary, entries: &[Entry], adds_bos_by_default: bool) -> Result<Framing, Error> {
+    let mut framing = Framing { bos: source.bos, eos: source.eos, ..Framing::default() };
+    for (key, id) in named_ids(source) {
+        if id as usize >= entries.len() {
+            return Err(Error::tokenizer(format!("{PLACE}: id of `{key}`"), format!("an id below {}", entries.len()), id.to_string()));
+        }
+    }
+    framing.texts = special_texts(source);
+    if source.add_bos.unwrap_or(adds_bos_by_default) {
+        framing.prefix.extend(source.bos);
+    }
+    if source.add_eos == Some(true) {
+        framing.suffix.extend(source.eos);
+    }
+    framing.ends.extend(source.eos);
+    framing.ends.extend(source.eot.iter().chain(&source.eom));
+    framing.ends.extend(
+        entries.iter().filter(|entry| entry.kind == TokenKind::Control && ENDS.contains(&entry.text.as_str())).map(|entry| entry.id),
+    );
+    Ok(framing)
+}
+
+fn named_ids(source: &GgufVocabulary) -> impl Iterator<Item = (&'static str, u32)> {
+    [("bos_token", source.bos), ("eos_token", source.eos), ("unk_token", source.unknown), ("pad_token", source.padding)]
+        .into_iter()
+        .filter_map(|(key, id)| Some((key, id?)))
+}
+
+/// `bos_token`, `eos_token`, … as templates see them.
+pub(crate) fn special_texts(source: &GgufVocabulary) -> Map<String, Value> {
+    named_ids(source)
+        .filter_map(|(key, id)| {
+            let text = source.tokens.get(id as usize)?;
+            Some((key.to_owned(), Value::from(text.clone())))
+        })
+        .collect()
+}
+
+fn library(value: Value) -> Result<NormalizerWrapper, Error> {
+    serde_json::from_value(value).map_err(|error| Error::tokenizer("normalizer", "a normalizer", error.to_string()))
+}
