@@ -1,0 +1,117 @@
+//! The judged trials of one test, item by item.
+
+use std::collections::BTreeMap;
+
+use glassbox_record::{Attempt, Condition, Digest, Judgement, Outcome, PlannedTrial, Score};
+
+use crate::compare::{judge, normalised};
+use crate::suite::Suite;
+
+/// A trial with what came of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) trial: &'a PlannedTrial,
+    /// None where the trial was never attempted.
+    pub(crate) score: Option<&'a Score>,
+}
+
+/// All cases of one item.
+#[derive(Debug, Clone)]
+pub(crate) struct ItemCases<'a> {
+    pub(crate) lang: &'a str,
+    pub(crate) cases: Vec<Case<'a>>,
+}
+
+/// Judges every attempted trial, in the order of the plan.
+///
+/// - `outcomes`  the attempt that counts of each trial
+pub(crate) fn score(suite: &Suite, plan: &[PlannedTrial], outcomes: &BTreeMap<Digest, Attempt>) -> Vec<Score> {
+    let checks: BTreeMap<&str, _> = suite.tests.iter().map(|test| (test.id.as_str(), &test.check)).collect();
+    let attempted = plan.iter().filter_map(|trial| Some((trial, outcomes.get(&trial.id)?)));
+    attempted
+        .filter_map(|(trial, attempt)| {
+            let check = checks.get(trial.content.test.as_str())?;
+            Some(match &attempt.outcome {
+                Outcome::Failed(failure) => error_score(trial, &failure.message),
+                Outcome::Answered(answer) => {
+                    let judged = judge(&answer.text, &trial.content.expected, check);
+                    Score {
+                        trial: trial.id.clone(),
+                        judgement: judged.judgement,
+                        rung: judged.rung,
+                        extracted: judged.extracted,
+                        cited: judged.cited,
+                        captured_by: judged.captured_by,
+                        grounded: judged.grounded,
+                        note: judged.note,
+                    }
+                }
+            })
+        })
+        .collect()
+}
+
+fn error_score(trial: &PlannedTrial, message: &str) -> Score {
+    Score {
+        trial: trial.id.clone(),
+        judgement: Judgement::Error,
+        rung: None,
+        extracted: None,
+        cited: Vec::new(),
+        captured_by: None,
+        grounded: None,
+        note: Some(message.to_owned()),
+    }
+}
+
+/// The cases of one test, items in the order of their ids so that seeded statistics do not depend on the order of the run.
+pub(crate) fn items_of<'a>(
+    test: &str,
+    plan: &'a [PlannedTrial],
+    scores: &'a BTreeMap<&Digest, &'a Score>,
+) -> BTreeMap<&'a str, ItemCases<'a>> {
+    let mut items: BTreeMap<&str, ItemCases<'_>> = BTreeMap::new();
+    for trial in plan.iter().filter(|trial| trial.content.test == test) {
+        let entry = items.entry(&trial.content.item).or_insert_with(|| ItemCases { lang: &trial.content.lang, cases: Vec::new() });
+        entry.cases.push(Case { trial, score: scores.get(&trial.id).copied() });
+    }
+    items
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn condition(&self) -> &'a Condition {
+        &self.trial.content.condition
+    }
+
+    /// The score of a trial that was answered; none for one that failed or was never attempted.
+    pub(crate) fn answered(&self) -> Option<&'a Score> {
+        self.score.filter(|score| score.judgement != Judgement::Error)
+    }
+
+    /// Whether the answer is right; none without an answer.
+    pub(crate) fn right(&self) -> Option<bool> {
+        self.answered().map(|score| score.judgement == Judgement::Right)
+    }
+}
+
+impl<'a> ItemCases<'a> {
+    /// The measurement (replicate 0) of an arm, at a place where the arm has places.
+    pub(crate) fn measured(&self, arm: &str, position: Option<usize>) -> Option<Case<'a>> {
+        let wanted = |case: &&Case<'_>| {
+            let condition = case.condition();
+            case.trial.content.replicate == 0 && condition.arm == arm && (position.is_none() || condition.position == position)
+        };
+        self.cases.iter().find(wanted).copied()
+    }
+}
+
+/// What two answers must share to count as the same answer, whatever their wording and their citations.
+pub(crate) fn answer_key(score: &Score) -> String {
+    match score.judgement {
+        Judgement::Right => "right".to_owned(),
+        Judgement::Abstained => "abstained".to_owned(),
+        Judgement::Unparsed => "unparsed".to_owned(),
+        Judgement::Error => "error".to_owned(),
+        Judgement::Wrong => format!("wrong {}", normalised(score.extracted.as_deref().unwrap_or_default())),
+    }
+}

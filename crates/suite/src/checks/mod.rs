@@ -1,0 +1,36 @@
+//! One file a check: from judged trials to metrics.
+
+pub(crate) mod evidence_position;
+pub(crate) mod order_sensitivity;
+
+use std::collections::BTreeMap;
+
+use glassbox_record::Series;
+
+use crate::cases::ItemCases;
+use crate::measure::{Measure, Measured};
+use crate::suite::{Design, Test};
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) metrics: Vec<Measured>,
+    pub(crate) series: Vec<Series>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Measures one test.
+pub(crate) fn measure(test: &Test, items: &BTreeMap<&str, ItemCases<'_>>, measure: &Measure<'_>) -> Findings {
+    match &test.design {
+        Design::EvidencePosition { positions, arms, .. } => evidence_position::measure(positions, arms, test.cite, items, measure),
+        Design::OrderSensitivity { documents, .. } => order_sensitivity::measure(documents.passages, items, measure),
+    }
+}
+
+/// Names of the metrics of a test with this design that a gate can decide on: those with an interval.
+pub(crate) fn metric_names(design: &Design, cite: bool) -> Vec<String> {
+    match design {
+        Design::EvidencePosition { positions, arms, .. } => evidence_position::metric_names(positions, arms, cite),
+        Design::OrderSensitivity { .. } => order_sensitivity::metric_names(),
+    }
+}
