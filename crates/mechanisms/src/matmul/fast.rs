@@ -8,13 +8,9 @@ use glassbox_tensor::Matrix;
 use super::simd;
 use crate::Workers;
 
-/// The dot product of contract 1: eight lanes along the index, fused multiply-add, a fixed final tree.
-///
-/// Lane `l` sums the products whose index `k` has `k mod 8 = l`, in rising `k`, starting from +0; the result is
-/// `((l0+l4)+(l2+l6)) + ((l1+l5)+(l3+l7))`.
+/// The definition of [`super::dot`]; inlined, so that it is compiled with the instructions of its caller.
 #[inline(always)]
-#[must_use]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     debug_assert_eq!(a.len(), b.len());
     let mut lanes = [0.0_f32; 8];
     let (a, a_rest) = a.as_chunks::<8>();
@@ -32,7 +28,6 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// The fixed final tree over the eight lanes of a sum.
 #[inline(always)]
-#[must_use]
 pub(crate) fn sum_lanes(l: [f32; 8]) -> f32 {
     ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
 }

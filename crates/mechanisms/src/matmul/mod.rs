@@ -9,10 +9,21 @@ mod octets;
 mod simd;
 pub mod textbook;
 
-pub use fast::dot;
 use glassbox_tensor::Matrix;
 
+use crate::elementary::simd::vector_twin;
 use crate::{Kernels, Workers};
+
+vector_twin! {
+    /// The dot product of contract 1, the one sum that all kernels share.
+    ///
+    /// Lane `l` of eight sums the products whose index `k` has `k mod 8 = l`, in rising `k`, each by one fused multiply-add starting
+    /// from +0; the result is `((l0+l4)+(l2+l6)) + ((l1+l5)+(l3+l7))`.
+    ///
+    /// - `a`, `b`  of one length
+    #[must_use]
+    pub fn dot(a: &[f32], b: &[f32]) -> f32 = fast::dot
+}
 
 /// Maps every token through a linear layer: `out = x Wᵀ + b`.
 ///

@@ -1,38 +1,64 @@
 //! The everyday norms: sums in the eight lanes of contract 1, exact square root and division.
 
-use crate::matmul::{dot, fast::sum_lanes};
+use crate::elementary::simd::vector_twin;
+use crate::matmul::fast::{dot, sum_lanes};
 
-/// `y = (x · (1 / sqrt(dot(x, x) / d + eps))) · gain`, row by row.
-pub(super) fn rms_norm(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32]) {
+vector_twin! {
+    /// `y = (x · (1 / sqrt(dot(x, x) / d + eps))) · gain`, row by row.
+    pub(super) fn rms_norm(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32]) = rms_norm_rows
+}
+vector_twin! {
+    /// `y = ((x − mean) · (1 / sqrt(dot(x − mean, x − mean) / d + eps))) · gain + bias` with the last step fused, row by row.
+    pub(super) fn layer_norm(x: &[f32], gain: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [f32]) = layer_norm_rows
+}
+
+#[inline(always)]
+fn rms_norm_rows(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32]) {
     let d = gain.len();
     for (x, y) in x.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
         let scale = 1.0 / (dot(x, x) / d as f32 + eps).sqrt();
-        for i in 0..d {
-            y[i] = (x[i] * scale) * gain[i];
+        for ((y, x), gain) in y.iter_mut().zip(x).zip(gain) {
+            *y = (x * scale) * gain;
         }
     }
 }
 
-/// `y = ((x − mean) · (1 / sqrt(Σ (x − mean)² / d + eps))) · gain + bias` with the last step fused, row by row.
-pub(super) fn layer_norm(x: &[f32], gain: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [f32]) {
+#[inline(always)]
+fn layer_norm_rows(x: &[f32], gain: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [f32]) {
     let d = gain.len();
     for (x, y) in x.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
-        let mean = sum_in_lanes(x, |x| x) / d as f32;
-        for i in 0..d {
-            y[i] = x[i] - mean;
+        let mean = sum(x) / d as f32;
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = x - mean;
         }
         let scale = 1.0 / (dot(y, y) / d as f32 + eps).sqrt();
         match bias {
-            Some(bias) => (0..d).for_each(|i| y[i] = (y[i] * scale).mul_add(gain[i], bias[i])),
-            None => (0..d).for_each(|i| y[i] = (y[i] * scale) * gain[i]),
+            Some(bias) => {
+                for ((y, gain), bias) in y.iter_mut().zip(gain).zip(bias) {
+                    *y = (*y * scale).mul_add(*gain, *bias);
+                }
+            }
+            None => {
+                for (y, gain) in y.iter_mut().zip(gain) {
+                    *y = (*y * scale) * gain;
+                }
+            }
         }
     }
 }
 
-fn sum_in_lanes(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+/// The sum in eight lanes over the index, as the dot product with ones.
+#[inline(always)]
+fn sum(x: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 8];
-    for (k, x) in x.iter().enumerate() {
-        lanes[k % 8] += f(*x);
+    let (x, rest) = x.as_chunks::<8>();
+    for x in x {
+        for l in 0..8 {
+            lanes[l] += x[l];
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane += x;
     }
     sum_lanes(lanes)
 }
