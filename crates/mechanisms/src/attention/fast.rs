@@ -1,13 +1,310 @@
+//! The everyday kernel: blocks of query rows walk the keys in tiles of 64 and chunks of 512, and never hold more than a tile of scores.
+//!
+//! Blocks, and chunks where there are few blocks, go to different threads; chunks of a row are merged in rising order by whoever comes last.
+
 use std::ops::Range;
+use std::sync::Mutex;
 
-use super::{Queries, Rule, textbook};
+use super::lanes::{Bend, Lanes, Portable, ROWS, RowState, TileRow};
+#[cfg(target_arch = "x86_64")]
+use super::simd::Avx2;
+use super::{Queries, Rule};
 use crate::Workers;
-use crate::cache::LayerView;
+use crate::cache::{LANES, LayerView, TILE, value_panels};
+use crate::elementary::avx2_fma;
+use crate::softmax::Running;
 
-pub(super) fn attend(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, out: &mut [f32], sums: Option<&mut [f32]>, _: &Workers) {
-    textbook::attend_rounded(queries, layer, rule, out, sums);
+/// Keys of a chunk. In decoding, chunks are what threads share; merging them costs one step in eight tiles.
+const CHUNK: usize = 512;
+const TILES_OF_CHUNK: usize = CHUNK / TILE;
+
+/// Query rows of a block: eight groups of six read each tile of keys and values while it is in the caches.
+const BLOCK: usize = 8 * ROWS;
+
+pub(super) fn attend(
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    out: &mut [f32],
+    log_sum_exp: Option<&mut [f32]>,
+    workers: &Workers,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2_fma() {
+        return attend_with::<Avx2>(queries, layer, rule, out, log_sum_exp, workers);
+    }
+    attend_portable(queries, layer, rule, out, log_sum_exp, workers);
 }
 
+pub(super) fn attend_portable(
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    out: &mut [f32],
+    log_sum_exp: Option<&mut [f32]>,
+    workers: &Workers,
+) {
+    attend_with::<Portable>(queries, layer, rule, out, log_sum_exp, workers);
+}
+
+/// Scores of some tokens, `[head, query, key]`: the dot products of [`attend`], one row at a time.
 pub(super) fn scores(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
-    textbook::scores_rounded(queries, layer, rule, tokens)
+    #[cfg(target_arch = "x86_64")]
+    if avx2_fma() {
+        return scores_with::<Avx2>(queries, layer, rule, tokens);
+    }
+    scores_with::<Portable>(queries, layer, rule, tokens)
+}
+
+fn attend_with<L: Lanes>(
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    out: &mut [f32],
+    log_sum_exp: Option<&mut [f32]>,
+    workers: &Workers,
+) {
+    let heads = &queries.heads;
+    let rows_of_kv_head = queries.tokens() * heads.group();
+    let blocks_of_kv_head = rows_of_kv_head.div_ceil(BLOCK);
+    let blocks = heads.kv_heads() * blocks_of_kv_head;
+    let block = |index: usize| {
+        let first = index % blocks_of_kv_head * BLOCK;
+        Block::new(queries, layer, rule, index / blocks_of_kv_head, first..(first + BLOCK).min(rows_of_kv_head))
+    };
+    let door = Mutex::new(Door { queries, out, log_sum_exp });
+    let write = |block: &Block<'_>, totals: &Totals| {
+        door.lock().expect("a thread that panicked ends the pass").write(block, totals);
+    };
+
+    let chunks = layer.len().div_ceil(CHUNK);
+    if workers.threads() == 1 || blocks >= 2 * workers.threads() || chunks == 1 {
+        workers.split(blocks, 1, |range| {
+            for block in range.map(block) {
+                let mut totals = Totals::new(&block);
+                for chunk in block.chunks() {
+                    totals.merge::<L>(&block.walk::<L>(chunk));
+                }
+                write(&block, &totals);
+            }
+        });
+    } else {
+        let walked: Vec<Mutex<Option<Chunk>>> = (0..blocks * chunks).map(|_| Mutex::new(None)).collect();
+        let slot = |index: usize, chunk: usize| walked[index * chunks + chunk].lock().expect("a thread that panicked ends the pass");
+        workers.split(blocks * chunks, 1, |range| {
+            for (index, chunk) in range.map(|unit| (unit / chunks, unit % chunks)) {
+                let block = block(index);
+                if block.chunks().contains(&chunk) {
+                    *slot(index, chunk) = Some(block.walk::<L>(chunk));
+                }
+            }
+        });
+        workers.split(blocks, 1, |range| {
+            for index in range {
+                let block = block(index);
+                let mut totals = Totals::new(&block);
+                (0..chunks).filter_map(|chunk| slot(index, chunk).take()).for_each(|chunk| totals.merge::<L>(&chunk));
+                write(&block, &totals);
+            }
+        });
+    }
+}
+
+/// One query row: a head of a token.
+#[derive(Clone, Debug)]
+struct Row {
+    token: usize,
+    head: usize,
+    keys: Range<usize>,
+}
+
+/// Query rows that read the same key-value head, token by token and within a token head by head.
+struct Block<'a> {
+    layer: &'a LayerView<'a>,
+    kv_head: usize,
+    bend: Bend,
+    rows: Vec<Row>,
+    /// `[group of ROWS, channel, ROWS]`.
+    packed: Vec<f32>,
+}
+
+impl<'a> Block<'a> {
+    fn new(queries: &Queries<'_>, layer: &'a LayerView<'a>, rule: &Rule, kv_head: usize, rows: Range<usize>) -> Self {
+        let (group, d_head) = (queries.heads.group(), queries.heads.d_head());
+        let row = |index: usize| {
+            let token = index / group;
+            let keys = rule.keys.keys(queries.first_position + token, layer.len());
+            Row { token, head: kv_head * group + index % group, keys }
+        };
+        let rows: Vec<Row> = rows.map(row).collect();
+        let mut packed = vec![0.0; rows.len().div_ceil(ROWS) * d_head * ROWS];
+        for (index, row) in rows.iter().enumerate() {
+            let first = index / ROWS * d_head * ROWS + index % ROWS;
+            for (to, &from) in packed[first..].iter_mut().step_by(ROWS).zip(queries.query(row.token, row.head)) {
+                *to = from;
+            }
+        }
+        Self { layer, kv_head, bend: bend_of(rule), rows, packed }
+    }
+
+    /// The chunks in which some row sees a key.
+    fn chunks(&self) -> Range<usize> {
+        let keys = union(self.rows.iter().map(|row| row.keys.clone()));
+        keys.start / CHUNK..keys.end.div_ceil(CHUNK)
+    }
+
+    /// Every row over the keys of one chunk.
+    fn walk<L: Lanes>(&self, chunk: usize) -> Chunk {
+        let d_head = self.layer.shape().d_head;
+        let width = value_panels(d_head) * LANES;
+        let mut states = vec![RowState::EMPTY; self.rows.len()];
+        let mut mixed = vec![0.0; self.rows.len() * width];
+        let seen = union(self.rows.iter().map(|row| row.keys.clone()));
+        for tile in (seen.start / TILE).max(chunk * TILES_OF_CHUNK)..seen.end.div_ceil(TILE).min((chunk + 1) * TILES_OF_CHUNK) {
+            let groups = self.rows.chunks(ROWS).zip(self.packed.chunks(d_head * ROWS));
+            for ((rows, q), (states, mixed)) in groups.zip(states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width))) {
+                self.step::<L>(tile, rows, q, states, mixed);
+            }
+        }
+        Chunk { states, mixed }
+    }
+
+    /// Up to six rows over one tile.
+    fn step<L: Lanes>(&self, tile: usize, rows: &[Row], q: &[f32], states: &mut [RowState], mixed: &mut [f32]) {
+        let mut visible: [Range<usize>; ROWS] = Default::default();
+        for (visible, row) in visible.iter_mut().zip(rows) {
+            *visible = within(&row.keys, tile);
+        }
+        let visible = &visible[..rows.len()];
+        let some = union(visible.iter().cloned());
+        if some.is_empty() {
+            return;
+        }
+        let mut weights = [[0.0; TILE]; ROWS];
+        let keys = self.layer.key_tile(self.kv_head, tile);
+        L::dots(rows.len(), q, keys, some.start / LANES..some.end.div_ceil(LANES), &mut weights);
+
+        let width = mixed.len() / rows.len();
+        for (row, state) in states.iter_mut().enumerate().filter(|(row, _)| !visible[*row].is_empty()) {
+            let factor = L::weigh(&mut weights[row], visible[row].clone(), self.bend, state);
+            if factor != 1.0 {
+                mixed[row * width..(row + 1) * width].iter_mut().for_each(|mixed| *mixed *= factor);
+            }
+        }
+        self.mix::<L>(tile, visible, &weights[..rows.len()], mixed);
+    }
+
+    /// Mixes the values of a tile: those that every row sees for all rows at once, what single rows see before and after for these alone.
+    fn mix<L: Lanes>(&self, tile: usize, visible: &[Range<usize>], weights: &[TileRow], mixed: &mut [f32]) {
+        let values = self.layer.value_tile(self.kv_head, tile);
+        let width = mixed.len() / weights.len();
+        let start = visible.iter().map(|keys| keys.start).max().unwrap_or(0);
+        let end = visible.iter().map(|keys| keys.end).min().unwrap_or(0).max(start);
+        let alone = |part: &dyn Fn(&Range<usize>) -> Range<usize>, mixed: &mut [f32]| {
+            for (row, keys) in visible.iter().map(part).enumerate().filter(|(_, keys)| !keys.is_empty()) {
+                L::mix(&weights[row..=row], keys, values, &mut mixed[row * width..(row + 1) * width]);
+            }
+        };
+        if start == end {
+            alone(&|keys| keys.clone(), mixed);
+        } else {
+            alone(&|keys| keys.start..start, mixed);
+            L::mix(weights, start..end, values, mixed);
+            alone(&|keys| end..keys.end, mixed);
+        }
+    }
+}
+
+/// What the rows of a block got from one chunk.
+struct Chunk {
+    states: Vec<RowState>,
+    /// `[row, panels * 16]`.
+    mixed: Vec<f32>,
+}
+
+/// What the rows of a block got from the chunks merged so far.
+struct Totals {
+    running: Vec<Running>,
+    seen: Vec<bool>,
+    mixed: Vec<f32>,
+}
+
+impl Totals {
+    fn new(block: &Block<'_>) -> Self {
+        let (rows, width) = (block.rows.len(), value_panels(block.layer.shape().d_head) * LANES);
+        Self { running: vec![Running::EMPTY; rows], seen: vec![false; rows], mixed: vec![0.0; rows * width] }
+    }
+
+    /// Adds the next chunk. The first that a row sees is taken as it is, one in which it sees nothing is passed over.
+    fn merge<L: Lanes>(&mut self, chunk: &Chunk) {
+        let width = self.mixed.len() / self.running.len();
+        for (row, state) in chunk.states.iter().enumerate().filter(|(_, state)| state.seen) {
+            let (total, added) = (&mut self.mixed[row * width..(row + 1) * width], &chunk.mixed[row * width..(row + 1) * width]);
+            if self.seen[row] {
+                L::merge(&mut self.running[row], total, state, added);
+            } else {
+                self.running[row] = state.running();
+                self.seen[row] = true;
+                total.copy_from_slice(added);
+            }
+        }
+    }
+}
+
+/// Where finished rows are written.
+struct Door<'a> {
+    queries: &'a Queries<'a>,
+    out: &'a mut [f32],
+    log_sum_exp: Option<&'a mut [f32]>,
+}
+
+impl Door<'_> {
+    fn write(&mut self, block: &Block<'_>, totals: &Totals) {
+        let (heads, width) = (&self.queries.heads, totals.mixed.len() / block.rows.len());
+        for (index, (row, running)) in block.rows.iter().zip(&totals.running).enumerate() {
+            let first = row.token * heads.query_width() + row.head * heads.d_head();
+            let mixed = &totals.mixed[index * width..][..heads.d_head()];
+            for (out, mixed) in self.out[first..].iter_mut().zip(mixed) {
+                *out = if running.sum == 0.0 { 0.0 } else { mixed / running.sum };
+            }
+            if let Some(log_sum_exp) = &mut self.log_sum_exp {
+                log_sum_exp[row.head * self.queries.tokens() + row.token] = running.log_sum_exp();
+            }
+        }
+    }
+}
+
+fn scores_with<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
+    let (heads, keys) = (&queries.heads, layer.len());
+    let mut all = vec![f32::NEG_INFINITY; heads.heads() * tokens.len() * keys];
+    let places = (0..heads.heads()).flat_map(|head| tokens.clone().map(move |token| (head, token)));
+    for ((head, token), row) in places.zip(all.chunks_exact_mut(keys.max(1))) {
+        let mut q = vec![0.0; heads.d_head() * ROWS];
+        q.iter_mut().step_by(ROWS).zip(queries.query(token, head)).for_each(|(to, &from)| *to = from);
+        let visible = rule.keys.keys(queries.first_position + token, keys);
+        for tile in visible.start / TILE..visible.end.div_ceil(TILE) {
+            let mut scores = [[0.0; TILE]; ROWS];
+            L::dots(1, &q, layer.key_tile(heads.kv_head_of(head), tile), 0..TILE / LANES, &mut scores);
+            L::bend(&mut scores[0], bend_of(rule));
+            for key in within(&visible, tile) {
+                row[tile * TILE + key] = scores[0][key];
+            }
+        }
+    }
+    all
+}
+
+fn bend_of(rule: &Rule) -> Bend {
+    Bend { scale: rule.scale, cap: rule.soft_cap.unwrap_or(0.0) }
+}
+
+/// The part of `keys` that lies in `tile`, counted from the tile's first key.
+fn within(keys: &Range<usize>, tile: usize) -> Range<usize> {
+    let first = tile * TILE;
+    keys.start.saturating_sub(first).min(TILE)..keys.end.saturating_sub(first).min(TILE)
+}
+
+/// The smallest range that holds all of `ranges`.
+fn union(ranges: impl Iterator<Item = Range<usize>>) -> Range<usize> {
+    ranges.filter(|range| !range.is_empty()).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
 }

@@ -5,6 +5,8 @@
 //! - [`mix`]: values mixed by given weights, for edited patterns and as a self-check
 
 mod fast;
+mod lanes;
+mod simd;
 pub mod steps;
 pub mod textbook;
 

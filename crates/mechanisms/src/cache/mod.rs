@@ -6,6 +6,7 @@ pub mod textbook;
 #[cfg(test)]
 mod checks;
 
+pub(crate) use storage::{LANES, value_panels};
 pub use storage::{Line, TILE};
 
 use crate::MechanismError;
@@ -229,7 +230,8 @@ impl<'a> LayerView<'a> {
         self.heads[kv_head].key_tile(tile)
     }
 
-    /// Values of tile `tile`: 64 tokens, each `d_head` numbers in whole lines; what the last line has over is zero.
+    /// Values of tile `tile`: panels of 16 channels, each 64 tokens, one [`Line`] for the 16 channels of a token. What the last panel has over
+    /// `d_head` is arbitrary.
     ///
     /// # Panics
     ///

@@ -1,8 +1,9 @@
 //! How one key-value head lies in memory.
 //!
-//! Scores want 16 keys side by side (one fused multiply-add serves eight of them, no horizontal sum), mixing wants a value's channels
-//! side by side. So keys are stored transposed in quarters of 16 tokens, values as they come. Appending never moves what is stored,
-//! except when memory grows.
+//! Scores want 16 keys side by side (one fused multiply-add serves eight of them, no horizontal sum), so keys are stored transposed in
+//! quarters of 16 tokens. Mixing wants 16 channels of a value side by side, and then the same channels of the next token: values are
+//! stored in panels of 16 channels. Both kernels thus read memory in rising order. Appending never moves what is stored, except when
+//! memory grows.
 
 use crate::MechanismError;
 
@@ -24,7 +25,7 @@ pub(super) struct HeadStore {
     d_head: usize,
     /// `[tile, quarter, d_head]` lines of 16 tokens.
     keys: Vec<Line>,
-    /// `[tile, token, d_head / 16]` lines of 16 channels.
+    /// `[tile, panel, token]` lines of 16 channels.
     values: Vec<Line>,
 }
 
@@ -35,7 +36,7 @@ impl HeadStore {
 
     /// Bytes of one tile of keys and values.
     pub(super) fn tile_bytes(d_head: usize) -> Option<usize> {
-        let lines = key_lines(d_head).checked_add(TILE.checked_mul(value_lines(d_head))?)?;
+        let lines = key_lines(d_head).checked_add(TILE.checked_mul(value_panels(d_head))?)?;
         lines.checked_mul(size_of::<Line>())
     }
 
@@ -47,7 +48,7 @@ impl HeadStore {
     pub(super) fn reserve(&mut self, tokens: usize, capacity: usize) -> Result<(), MechanismError> {
         let wanted = tokens.div_ceil(TILE);
         let tiles = (wanted + wanted / 2).min(capacity.div_ceil(TILE));
-        for (lines, per_tile) in [(&mut self.keys, key_lines(self.d_head)), (&mut self.values, TILE * value_lines(self.d_head))] {
+        for (lines, per_tile) in [(&mut self.keys, key_lines(self.d_head)), (&mut self.values, TILE * value_panels(self.d_head))] {
             if lines.len() >= wanted * per_tile {
                 continue;
             }
@@ -64,8 +65,8 @@ impl HeadStore {
         for (line, &channel) in self.keys[quarter..quarter + self.d_head].iter_mut().zip(key) {
             line.0[lane] = channel;
         }
-        let row = position * value_lines(self.d_head);
-        for (line, channels) in self.values[row..].iter_mut().zip(value.chunks(LANES)) {
+        let first = self.value_line(position);
+        for (line, channels) in self.values[first..].iter_mut().step_by(TILE).zip(value.chunks(LANES)) {
             line.0[..channels.len()].copy_from_slice(channels);
         }
     }
@@ -76,7 +77,7 @@ impl HeadStore {
     }
 
     pub(super) fn value_tile(&self, tile: usize) -> &[Line] {
-        let lines = TILE * value_lines(self.d_head);
+        let lines = TILE * value_panels(self.d_head);
         &self.values[tile * lines..(tile + 1) * lines]
     }
 
@@ -86,9 +87,13 @@ impl HeadStore {
     }
 
     pub(super) fn value(&self, position: usize) -> Vec<f32> {
-        let row = position * value_lines(self.d_head);
-        let lines = &self.values[row..row + value_lines(self.d_head)];
-        lines.iter().flat_map(|line| line.0).take(self.d_head).collect()
+        let lines = self.values[self.value_line(position)..].iter().step_by(TILE);
+        lines.flat_map(|line| line.0).take(self.d_head).collect()
+    }
+
+    /// Line of the first 16 channels of a value; the next 16 lie `TILE` lines on.
+    fn value_line(&self, position: usize) -> usize {
+        position / TILE * TILE * value_panels(self.d_head) + position % TILE
     }
 
     /// Fills everything, used or not, with `value`: what lies beyond the stored tokens must not matter.
@@ -103,7 +108,7 @@ fn key_lines(d_head: usize) -> usize {
     TILE / LANES * d_head
 }
 
-/// Lines of one value row.
-pub(crate) fn value_lines(d_head: usize) -> usize {
+/// Panels of 16 channels that hold a value.
+pub(crate) fn value_panels(d_head: usize) -> usize {
     d_head.div_ceil(LANES)
 }

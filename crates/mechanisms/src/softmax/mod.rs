@@ -7,6 +7,7 @@ pub mod textbook;
 mod checks;
 
 pub use fast::Running;
+pub(crate) use fast::{finite_base, fold};
 
 use crate::Kernels;
 
