@@ -4,17 +4,20 @@
 //! - [`StoredTensor`]: one tensor as it lies in its file
 //! - [`Settings`]: the strict reader of `config.json` and of GGUF metadata; what nothing reads is refused
 //! - [`TokenizerSource`]: what the model brings for turning text into tokens
+//! - [`locate`], [`HubCache`]: which file or folder a model's name means; the Hugging Face cache
 //! - [`CheckpointError`]: what can be wrong, with the file, the place, and a remedy
 //!
 //! Invariant: a file is never believed. Every count, length and offset is held against the bytes that are there before anything is
 //! allocated, and no file, however damaged, makes this crate panic.
 
+mod cache;
 mod checkpoint;
 mod error;
 mod folder;
 mod gguf;
 mod harmless;
 mod json;
+mod locate;
 mod mapped;
 mod recognise;
 mod safetensors_file;
@@ -24,9 +27,11 @@ mod tensor;
 mod tokenizer_source;
 mod value;
 
+pub use cache::{CachedModel, HubCache, HubEnvironment, Usable};
 pub use checkpoint::{Checkpoint, StorageShare};
 pub use error::{CheckpointError, Fault, Place, Unread, UnreadKey};
 pub use gguf::Strings;
+pub use locate::{LocalModel, Location, locate, models_in};
 pub use settings::{Allowance, CheckpointKind, Expected, IgnoredSetting, Settings};
 pub use tensor::StoredTensor;
 pub use tokenizer_source::{ChatTemplateSource, GgufTokenizer, JsonTokenizer, SpecialIds, TokenizerSource};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use glassbox_tensor::{Bytes, StorageType};
+use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
@@ -20,9 +21,12 @@ const LENGTH_BYTES: usize = 8; // the header's length, little-endian, before the
 /// Where the header is not JSON or longer than the file, gives a name twice, or where shapes, types and byte ranges contradict
 /// each other, overlap, or leave bytes over.
 pub(crate) fn read(label: &str, bytes: &Bytes, file: usize) -> Result<BTreeMap<String, Announced>, CheckpointError> {
-    let (header_len, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| explain(label, bytes, &error))?;
+    let (header_len, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| match error {
+        SafeTensorError::InvalidOffset(_) => refuse_duplicates(label, bytes).err().unwrap_or_else(|| explain(label, bytes, &error)),
+        error => explain(label, bytes, &error),
+    })?;
+    refuse_duplicates(label, bytes)?;
     let data = LENGTH_BYTES + header_len;
-    refuse_duplicates(label, &bytes[LENGTH_BYTES..data])?;
     let mut tensors = BTreeMap::new();
     for (name, info) in metadata.tensors() {
         let (start, end) = info.data_offsets;
@@ -70,7 +74,8 @@ fn stored_as(dtype: Dtype) -> StoredAs {
 }
 
 /// The crate keeps the last of two equal names, which its own hole check notices only by luck.
-fn refuse_duplicates(label: &str, header: &[u8]) -> Result<(), CheckpointError> {
+fn refuse_duplicates(label: &str, bytes: &[u8]) -> Result<(), CheckpointError> {
+    let Some(header) = header(bytes) else { return Ok(()) }; // such a file is refused for its length
     let mut deserializer = serde_json::Deserializer::from_slice(header);
     deserializer.deserialize_map(UniqueNames).map_err(|error| {
         malformed(
@@ -136,22 +141,35 @@ fn explain(label: &str, bytes: &[u8], error: &SafeTensorError) -> CheckpointErro
             "byte ranges that follow each other without a gap or an overlap".to_owned(),
             "a range that starts elsewhere or ends before it starts".to_owned(),
         ),
-        SafeTensorError::TensorInvalidInfo => (
-            Place::Byte(LENGTH_BYTES as u64),
-            "byte ranges as long as shape times number size".to_owned(),
-            "a tensor whose range has another length".to_owned(),
+        SafeTensorError::TensorInvalidInfo | SafeTensorError::ValidationOverflow | SafeTensorError::MisalignedSlice => (
+            misshapen(bytes).map_or(Place::Byte(LENGTH_BYTES as u64), Place::Tensor),
+            "a byte range as long as the shape times the size of a number".to_owned(),
+            "another length".to_owned(),
         ),
         SafeTensorError::MetadataIncompleteBuffer => {
             (Place::Whole, "a file that ends where its last tensor ends".to_owned(), format!("a file of {len} bytes, longer or cut off"))
         }
-        SafeTensorError::ValidationOverflow => (
-            Place::Byte(LENGTH_BYTES as u64),
-            "shapes that can be addressed".to_owned(),
-            "a shape whose product is larger than 2^64 bits".to_owned(),
-        ),
         other => (Place::Byte(LENGTH_BYTES as u64), "a valid safetensors header".to_owned(), clip(&other.to_string())),
     };
     malformed(label, place, &wanted, found, again)
+}
+
+/// The first tensor whose range is not as long as its shape says; the crate's error does not name it.
+fn misshapen(bytes: &[u8]) -> Option<String> {
+    let entries: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(header(bytes)?).ok()?;
+    let lies = |entry: &serde_json::Value| {
+        let Ok(info) = serde_json::from_value::<TensorInfo>(entry.clone()) else { return false };
+        let bits = info.shape.iter().try_fold(info.dtype.bitsize(), |product, size| product.checked_mul(*size));
+        let range = info.data_offsets.1.checked_sub(info.data_offsets.0).and_then(|len| len.checked_mul(8));
+        bits.is_none() || bits != range
+    };
+    entries.into_iter().find(|(_, entry)| lies(entry)).map(|(name, _)| name)
+}
+
+/// The header's bytes, where its length fits into the file.
+fn header(bytes: &[u8]) -> Option<&[u8]> {
+    let len = usize::try_from(u64::from_le_bytes(*bytes.first_chunk::<LENGTH_BYTES>()?)).ok()?;
+    bytes.get(LENGTH_BYTES..LENGTH_BYTES.checked_add(len)?)
 }
 
 fn malformed(label: &str, place: Place, wanted: &str, found: String, remedy: &str) -> CheckpointError {

@@ -106,6 +106,15 @@ fn weight_map(folder: &Folder) -> Result<BTreeMap<String, String>, CheckpointErr
     Ok(shards)
 }
 
+/// The shards that the index names and the folder lacks, without opening any; for listing a cache.
+pub(crate) fn missing_shards(folder: &Folder) -> Result<Vec<String>, CheckpointError> {
+    let map = weight_map(folder)?;
+    let mut missing: Vec<String> = map.into_values().filter(|shard| !folder.has(shard)).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    Ok(missing)
+}
+
 fn file(folder: &Folder, name: &str) -> Result<Bytes, CheckpointError> {
     folder.get(name)?.ok_or_else(|| {
         CheckpointError::NotFound(Box::new(Fault {

@@ -59,13 +59,14 @@ impl<'a> Cursor<'a> {
     pub(super) fn count(&mut self, what: &str, shortest: usize) -> Result<usize, CheckpointError> {
         let start = self.at;
         let count = self.u64(what)?;
-        let most = self.remaining() / shortest;
+        let left = self.remaining();
+        let most = left / shortest;
         match usize::try_from(count) {
             Ok(count) if count <= most => Ok(count),
             _ => {
                 self.at = start;
-                let wanted = format!("at most {most} {what}, which the {} bytes left could hold", self.remaining());
-                Err(self.malformed(&wanted, format!("a count of {count}"), "the file is cut off or damaged: download it again"))
+                let wanted = format!("at most {most} (count or length of {}; {left} bytes are left)", clip(what));
+                Err(self.malformed(&wanted, count.to_string(), "the file is cut off or damaged: download it again"))
             }
         }
     }
@@ -82,7 +83,7 @@ impl<'a> Cursor<'a> {
 
     /// A string with its length before it, of any bytes.
     pub(super) fn raw_text(&mut self, what: &str) -> Result<&'a [u8], CheckpointError> {
-        let len = self.count(&format!("bytes of {what}"), 1)?;
+        let len = self.count(what, 1)?;
         self.take(len, what)
     }
 

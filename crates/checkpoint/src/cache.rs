@@ -1,0 +1,256 @@
+//! The Hugging Face cache: where it is, what is in it, and which folder a name means. Nothing is downloaded here.
+//!
+//! Layout, as `huggingface_hub` writes it: `models--org--name/` holds `refs/<branch>` (a commit hash as text), `snapshots/<commit>/`
+//! (the files, usually links) and `blobs/` (what the links point to; `.incomplete` while a download runs).
+//!
+//! Source: `huggingface_hub`, "Manage your cache" and `constants.py`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::checkpoint::CONFIG;
+use crate::error::{CheckpointError, Fault, Place, clip};
+use crate::folder::Folder;
+use crate::sharded;
+
+/// The environment variables that say where the cache is. The caller reads them; this crate never looks at the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubEnvironment {
+    /// `HF_HUB_CACHE`: the cache itself.
+    pub hf_hub_cache: Option<PathBuf>,
+    /// `HUGGINGFACE_HUB_CACHE`: its older name.
+    pub huggingface_hub_cache: Option<PathBuf>,
+    /// `HF_HOME`: the cache is `hub` inside it.
+    pub hf_home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`: the cache is `huggingface/hub` inside it.
+    pub xdg_cache_home: Option<PathBuf>,
+    /// `HOME`: the cache is `.cache/huggingface/hub` inside it.
+    pub home: Option<PathBuf>,
+}
+
+/// The Hugging Face cache of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubCache {
+    folder: Option<PathBuf>,
+}
+
+/// One snapshot of one model in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedModel {
+    /// `org/name`, or `name` for the oldest models.
+    pub name: String,
+    /// The commit.
+    pub revision: String,
+    /// Branches and tags that point to it.
+    pub refs: Vec<String>,
+    /// The snapshot's folder.
+    pub folder: PathBuf,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Whether it can be opened.
+    pub usable: Usable,
+}
+
+/// Whether the files of a snapshot make a model that can be opened. Headers are not read for this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Usable {
+    /// Settings and all weights are there.
+    Folder,
+    /// These GGUF files are there.
+    Gguf(Vec<String>),
+    /// Why not.
+    No(String),
+}
+
+impl HubCache {
+    /// Where the cache is by these variables. An empty variable counts as absent, and `~/` is the home folder.
+    #[must_use]
+    pub fn from_environment(environment: &HubEnvironment) -> Self {
+        let HubEnvironment { hf_hub_cache, huggingface_hub_cache, hf_home, xdg_cache_home, home } = environment;
+        let set = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+        let home = set(home);
+        let expand = |path: PathBuf| match (path.strip_prefix("~"), &home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        };
+        let folder = set(hf_hub_cache)
+            .or_else(|| set(huggingface_hub_cache))
+            .or_else(|| set(hf_home).map(|folder| folder.join("hub")))
+            .or_else(|| set(xdg_cache_home).map(|folder| folder.join("huggingface/hub")))
+            .or_else(|| home.as_ref().map(|home| home.join(".cache/huggingface/hub")));
+        Self { folder: folder.map(expand) }
+    }
+
+    /// The cache in a folder that is known.
+    #[must_use]
+    pub fn at(folder: PathBuf) -> Self {
+        Self { folder: Some(folder) }
+    }
+
+    /// The folder, whether or not it exists; `None` where no variable leads to one.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Every snapshot of every model, by name and then by commit. A cache that does not exist is empty.
+    ///
+    /// # Errors
+    ///
+    /// Where the cache exists and cannot be listed.
+    pub fn models(&self) -> Result<Vec<CachedModel>, CheckpointError> {
+        let Some(cache) = self.folder.as_deref().filter(|folder| folder.is_dir()) else { return Ok(Vec::new()) };
+        let mut models = Vec::new();
+        for folder_name in names(cache)? {
+            let Some(name) = model_name(&folder_name) else { continue };
+            let repository = cache.join(&folder_name);
+            let refs = refs(&repository.join("refs"));
+            for revision in names(&repository.join("snapshots")).unwrap_or_default() {
+                let folder = repository.join("snapshots").join(&revision);
+                let refs = refs.iter().filter(|(_, commit)| *commit == revision).map(|(name, _)| name.clone()).collect();
+                let (bytes, usable) = (bytes(&folder, DEEPEST), usable(&folder));
+                models.push(CachedModel { name: name.clone(), revision, refs, folder, bytes, usable });
+            }
+        }
+        models.sort_by(|a, b| (&a.name, &a.revision).cmp(&(&b.name, &b.revision)));
+        Ok(models)
+    }
+
+    /// The snapshot that a name means: `org/name` is what the branch `main` points to; a revision is a branch, a tag, a commit, or
+    /// the first six digits of one or more.
+    ///
+    /// # Errors
+    ///
+    /// Where the model or the revision is not in the cache; the message names both, the cache, and what to do.
+    pub fn resolve(&self, name: &str, revision: Option<&str>) -> Result<CachedModel, CheckpointError> {
+        let asked = revision.map_or_else(|| name.to_owned(), |revision| format!("{name}@{revision}"));
+        let Some(cache) = self.folder.as_deref() else {
+            let remedy = "set HF_HOME or HOME, or give the path of a file or a folder";
+            return Err(not_found(&asked, "the Hugging Face cache", "no variable that says where it is".to_owned(), remedy.to_owned()));
+        };
+        if !is_name(name) || !revision.is_none_or(is_revision) {
+            let wanted = "`org/name`, `org/name@revision` or a path";
+            return Err(not_found(&asked, wanted, "a name that no model can have".to_owned(), "check the spelling".to_owned()));
+        }
+        let repository = cache.join(format!("models--{}", name.replace('/', "--")));
+        let in_cache = format!("the model in the Hugging Face cache {}", cache.display());
+        let download = format!(
+            "downloading is not built in yet: run `hf download {name}{}`, or give the path of a file or a folder",
+            revision.map_or_else(String::new, |revision| format!(" --revision {revision}"))
+        );
+        if !repository.is_dir() {
+            let found = if cache.is_dir() { "no model of this name" } else { "no such cache" };
+            return Err(not_found(&asked, &in_cache, found.to_owned(), download));
+        }
+        let snapshots = names(&repository.join("snapshots")).unwrap_or_default();
+        let commit = commit(&repository, &snapshots, revision.unwrap_or("main"));
+        let Some(commit) = commit.filter(|commit| snapshots.contains(commit)) else {
+            let known = if snapshots.is_empty() { "none".to_owned() } else { clip(&snapshots.join(", ")) };
+            let found = format!("no snapshot of `{}` (snapshots: {known})", revision.unwrap_or("main"));
+            return Err(not_found(&asked, &in_cache, found, download));
+        };
+        let folder = repository.join("snapshots").join(&commit);
+        let refs = refs(&repository.join("refs")).into_iter().filter(|(_, to)| *to == commit).map(|(name, _)| name).collect();
+        match usable(&folder) {
+            Usable::No(why) => Err(not_found(&asked, "a complete model", format!("{why} ({})", folder.display()), download)),
+            usable => {
+                let bytes = bytes(&folder, DEEPEST);
+                Ok(CachedModel { name: name.to_owned(), revision: commit, refs, folder, bytes, usable })
+            }
+        }
+    }
+}
+
+const DEEPEST: usize = 8; // folders inside a snapshot; a cache that loops must not hang the listing
+const SHORTEST_PREFIX: usize = 6; // digits of a commit hash
+
+fn commit(repository: &Path, snapshots: &[String], revision: &str) -> Option<String> {
+    if let Ok(commit) = fs::read_to_string(repository.join("refs").join(revision)) {
+        return Some(commit.trim().to_owned());
+    }
+    let mut matching = snapshots.iter().filter(|commit| revision.len() >= SHORTEST_PREFIX && commit.starts_with(revision));
+    matching.next().filter(|_| matching.next().is_none()).cloned()
+}
+
+/// `models--org--name` → `org/name`.
+fn model_name(folder: &str) -> Option<String> {
+    folder.strip_prefix("models--").map(|name| name.replacen("--", "/", 1))
+}
+
+/// Whether `name` is `org/name` or `name` with the characters that the hub admits. Keeps `..` and absolute paths out of the cache.
+pub(crate) fn is_name(name: &str) -> bool {
+    const LONGEST: usize = 193; // characters; the hub admits 96 for each part
+    let part = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        !part.is_empty() && part.chars().all(plain) && !part.starts_with(['.', '-']) && !part.contains("..") && !part.contains("--")
+    };
+    name.len() <= LONGEST && name.split('/').count() <= 2 && name.split('/').all(part)
+}
+
+fn is_revision(revision: &str) -> bool {
+    let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0', ':']);
+    revision.split('/').all(part)
+}
+
+/// What the files of a snapshot, or of any model folder, make.
+pub(crate) fn usable(folder: &Path) -> Usable {
+    let files = Folder::Disk(folder.to_owned());
+    if files.has(CONFIG) {
+        return match (files.has(sharded::SINGLE), files.has(sharded::INDEX)) {
+            (true, _) => Usable::Folder,
+            (false, true) => match sharded::missing_shards(&files) {
+                Ok(missing) if missing.is_empty() => Usable::Folder,
+                Ok(missing) => Usable::No(format!("the download is incomplete: {} is missing", clip(&missing.join(", ")))),
+                Err(error) => Usable::No(error.to_string()),
+            },
+            (false, false) => Usable::No(format!("there is no {}", sharded::SINGLE)),
+        };
+    }
+    let is_gguf = |name: &String| name.to_ascii_lowercase().ends_with(".gguf");
+    let gguf: Vec<String> = files.names(None).unwrap_or_default().into_iter().filter(is_gguf).collect();
+    if gguf.is_empty() { Usable::No(format!("there is neither {CONFIG} nor a GGUF file")) } else { Usable::Gguf(gguf) }
+}
+
+/// Branches and tags with their commits; nested names (`pr/1`) one level deep.
+fn refs(folder: &Path) -> Vec<(String, String)> {
+    let mut refs = Vec::new();
+    for name in names(folder).unwrap_or_default() {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            let nested = names(&path).unwrap_or_default();
+            refs.extend(nested.into_iter().filter_map(|inner| Some((format!("{name}/{inner}"), read_ref(&path.join(inner))?))));
+        } else if let Some(commit) = read_ref(&path) {
+            refs.push((name, commit));
+        }
+    }
+    refs
+}
+
+fn read_ref(path: &Path) -> Option<String> {
+    const LONGEST: u64 = 256; // bytes; a commit hash has 40
+    let short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= LONGEST);
+    short.then(|| fs::read_to_string(path).ok()).flatten().map(|commit| commit.trim().to_owned())
+}
+
+/// Bytes of all files below `folder`, links followed to files but not to folders.
+fn bytes(folder: &Path, deepest: usize) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |entry: fs::DirEntry| match entry.file_type() {
+        Ok(file_type) if file_type.is_dir() && deepest > 0 => bytes(&entry.path(), deepest - 1),
+        Ok(file_type) if file_type.is_dir() => 0,
+        _ => fs::metadata(entry.path()).map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 }),
+    };
+    entries.flatten().map(size).sum()
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, CheckpointError> {
+    let entries = fs::read_dir(folder).map_err(|source| CheckpointError::io(folder, "list it", source))?;
+    let mut names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn not_found(asked: &str, wanted: &str, found: String, remedy: String) -> CheckpointError {
+    CheckpointError::NotFound(Box::new(Fault { file: clip(asked), place: Place::Whole, wanted: wanted.to_owned(), found, remedy }))
+}
