@@ -1,0 +1,148 @@
+//! Attention: project, norm and rotate, remember, attend, project back.
+
+use std::ops::Range;
+
+use glassbox_anatomy::{Observer, Site, Tap};
+use glassbox_mechanisms::attention::{Queries, Rule, attend, mix, pattern, scores};
+use glassbox_mechanisms::cache::{Cache, LayerView};
+use glassbox_mechanisms::heads::Heads;
+use glassbox_mechanisms::mask::KeyRange;
+use glassbox_mechanisms::softmax::softmax_in_place;
+use glassbox_mechanisms::{Kernels, MechanismError};
+
+use crate::blueprint::{AttentionBias, Blueprint, Norm, QueryKeyNorm, SoftCap, Window};
+use crate::decoder::Run;
+use crate::linear::Linear;
+use crate::norm::NormWeights;
+use crate::slot::Slot;
+use crate::weights::Weights;
+
+#[derive(Debug)]
+pub(crate) struct Attention {
+    layer: usize,
+    d_model: usize,
+    heads: Heads,
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    out: Linear,
+    query_key_norm: Option<(NormWeights, NormWeights)>,
+    /// Which of the pass's rotations turns queries and keys.
+    rotary: Option<usize>,
+    rule: Rule,
+}
+
+impl Attention {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
+        let parts = &blueprint.attention;
+        let input_bias = |slot| (parts.bias != AttentionBias::None).then_some(slot);
+        let (Norm::Layer { eps } | Norm::Rms { eps }) = blueprint.norm;
+        let mut norm = |gain| NormWeights::without_bias(weights, layer, Norm::Rms { eps }, gain);
+        let query_key_norm = match parts.query_key_norm {
+            QueryKeyNorm::None => None,
+            QueryKeyNorm::EachHead => Some((norm(Slot::QueryNormGain), norm(Slot::KeyNormGain))),
+        };
+        Self {
+            layer,
+            d_model: blueprint.d_model,
+            heads: parts.heads,
+            query: Linear::new(weights, layer, Slot::WQuery, input_bias(Slot::BQuery)),
+            key: Linear::new(weights, layer, Slot::WKey, input_bias(Slot::BKey)),
+            value: Linear::new(weights, layer, Slot::WValue, input_bias(Slot::BValue)),
+            out: Linear::new(weights, layer, Slot::WOut, (parts.bias == AttentionBias::All).then_some(Slot::BOut)),
+            query_key_norm,
+            rotary,
+            rule: Rule {
+                keys: match blueprint.layers[layer].window {
+                    Window::Whole => KeyRange::causal(),
+                    Window::Last(tokens) => KeyRange::causal_window(tokens),
+                },
+                scale: parts.scale,
+                soft_cap: match parts.soft_cap {
+                    SoftCap::None => None,
+                    SoftCap::At(cap) => Some(cap),
+                },
+            },
+        }
+    }
+
+    /// - `x`  [token, d_model], normed; the result has the same sizes
+    pub(crate) fn forward<O: Observer + ?Sized>(
+        &self,
+        x: &[f32],
+        cache: &mut Cache,
+        run: &Run<'_>,
+        tap: &mut Tap<'_, O>,
+    ) -> Result<Vec<f32>, MechanismError> {
+        let (heads, kv_heads, d_head) = (self.heads.heads(), self.heads.kv_heads(), self.heads.d_head());
+        let (query, key) = ([run.tokens, heads, d_head], [run.tokens, kv_heads, d_head]);
+
+        let mut q = self.query.apply(x, run);
+        tap.at(Site::Query, &query, &mut q);
+        let mut k = self.key.apply(x, run);
+        tap.at(Site::Key, &key, &mut k);
+        let mut v = self.value.apply(x, run);
+        tap.at(Site::Value, &key, &mut v);
+
+        if let Some((query_norm, key_norm)) = &self.query_key_norm {
+            (q, k) = (query_norm.apply(&q, run), key_norm.apply(&k, run));
+        }
+        if let Some(rotary) = self.rotary {
+            run.turns[rotary].rotate_in_place(&mut q, heads)?;
+            run.turns[rotary].rotate_in_place(&mut k, kv_heads)?;
+        }
+        tap.at(Site::QueryRotated, &query, &mut q);
+        tap.at(Site::KeyRotated, &key, &mut k);
+
+        cache.append(self.layer, &k, &v)?;
+        let seen = cache.layer(self.layer)?;
+        let queries = Queries { values: &q, heads: self.heads, first_position: run.first };
+        let mut z = vec![0.0; q.len()];
+        if run.edited.contains(&self.layer) {
+            self.attend_by_edited_weights(&queries, &seen, &mut z, run, tap)?;
+        } else {
+            self.show_weights(&queries, &seen, run, tap)?;
+            attend(run.kernels, &queries, &seen, &self.rule, &mut z, None, run.workers)?;
+        }
+        tap.at(Site::Mixed, &query, &mut z);
+
+        let mut out = self.out.apply(&z, run);
+        tap.at(Site::AttnOut, &[run.tokens, self.d_model], &mut out);
+        Ok(out)
+    }
+
+    /// The kernel never holds scores or weights. Where somebody wants to see them, they are computed again beside it, by the same dot products.
+    fn show_weights<O: Observer + ?Sized>(
+        &self,
+        queries: &Queries<'_>,
+        seen: &LayerView<'_>,
+        run: &Run<'_>,
+        tap: &mut Tap<'_, O>,
+    ) -> Result<(), MechanismError> {
+        for (site, compute) in [(Site::Scores, scores as Compute), (Site::Pattern, pattern as Compute)] {
+            let Some(rows) = tap.wanted_rows(site, run.first..run.first + run.tokens) else { continue };
+            let mut values = compute(run.kernels, queries, seen, &self.rule, rows.start - run.first..rows.end - run.first)?;
+            tap.from_row(rows.start).at(site, &[self.heads.heads(), rows.len(), seen.len()], &mut values);
+        }
+        Ok(())
+    }
+
+    /// Where somebody changes scores or weights, the values are mixed by the plain definition instead.
+    fn attend_by_edited_weights<O: Observer + ?Sized>(
+        &self,
+        queries: &Queries<'_>,
+        seen: &LayerView<'_>,
+        z: &mut [f32],
+        run: &Run<'_>,
+        tap: &mut Tap<'_, O>,
+    ) -> Result<(), MechanismError> {
+        let sizes = [self.heads.heads(), run.tokens, seen.len()];
+        let mut weights = scores(run.kernels, queries, seen, &self.rule, 0..run.tokens)?;
+        tap.at(Site::Scores, &sizes, &mut weights);
+        weights.chunks_exact_mut(seen.len()).for_each(|row| softmax_in_place(run.kernels, row));
+        tap.at(Site::Pattern, &sizes, &mut weights);
+        mix(&weights, &self.heads, seen, z)
+    }
+}
+
+type Compute = fn(Kernels, &Queries<'_>, &LayerView<'_>, &Rule, Range<usize>) -> Result<Vec<f32>, MechanismError>;

@@ -1,0 +1,220 @@
+//! The questions whose answers define a decoder.
+//!
+//! Nothing here has a default: a new question does not compile until every family answers it. What a file says in its own words
+//! (keys, tensor names, layouts) stays in `families`.
+
+use glassbox_mechanisms::feed_forward::Activation;
+use glassbox_mechanisms::heads::Heads;
+use glassbox_mechanisms::position::Scaling;
+
+/// Everything that the forward pass needs to know besides the weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blueprint {
+    /// Name of the family that was recognised, for messages; the forward pass never looks at it.
+    pub family: &'static str,
+    /// Number of token ids.
+    pub vocab: usize,
+    /// Width of the residual stream.
+    pub d_model: usize,
+    /// Tokens that the model says it was made for. Only a table of learned positions ends there.
+    pub context: usize,
+    /// What a token's vector is multiplied with as it is looked up; 1 for most families.
+    pub embedding_scale: f32,
+    /// Whether a vector is added to each token by its position.
+    pub learned_positions: LearnedPositions,
+    /// How vectors are normalised.
+    pub norm: Norm,
+    /// Where in a block they are.
+    pub norm_places: NormPlaces,
+    /// What the attention of all layers has in common.
+    pub attention: Attention,
+    /// The other half of a block.
+    pub feed_forward: FeedForward,
+    /// What differs from layer to layer; its length is the number of layers.
+    pub layers: Vec<Layer>,
+    /// How the last vector becomes logits.
+    pub unembedding: Unembedding,
+}
+
+/// Whether a vector is added to each token by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LearnedPositions {
+    /// No: positions enter by rotation.
+    None,
+    /// One row for each of `positions`; the model cannot read past them.
+    Table {
+        /// Number of rows.
+        positions: usize,
+    },
+}
+
+/// How vectors are normalised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Norm {
+    /// Mean subtracted, divided by the standard deviation; gain and bias.
+    Layer {
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// Divided by the root mean square; gain only.
+    Rms {
+        /// Added to the mean square.
+        eps: f32,
+    },
+}
+
+/// Where the norms of a block are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormPlaces {
+    /// Before attention and before the feed-forward.
+    Before,
+    /// Before each of the two, and again on what it adds to the residual stream.
+    BeforeAndAfter,
+}
+
+/// What the attention of all layers has in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attention {
+    /// Query heads, the kv heads they share, and the width of each.
+    pub heads: Heads,
+    /// What dot products of queries and keys are multiplied with; usually 1 / √d_head.
+    pub scale: f32,
+    /// Bound on the scores.
+    pub soft_cap: SoftCap,
+    /// Which projections have a bias.
+    pub bias: AttentionBias,
+    /// Whether queries and keys are normalised before they are rotated.
+    pub query_key_norm: QueryKeyNorm,
+}
+
+/// Which projections of the attention have a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttentionBias {
+    /// None.
+    None,
+    /// Queries, keys and values, but not the output.
+    QueryKeyValue,
+    /// All four.
+    All,
+}
+
+/// Whether queries and keys are normalised before they are rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryKeyNorm {
+    /// No.
+    None,
+    /// Each head's vector by the root mean square over d_head, with one gain for all heads.
+    EachHead,
+}
+
+/// A smooth bound: `x` becomes `cap · tanh(x / cap)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SoftCap {
+    /// None.
+    None,
+    /// Nothing passes this value, in either direction.
+    At(f32),
+}
+
+/// The two linear maps of a block, with what is between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedForward {
+    /// `down(act(up(x)))`
+    Plain {
+        /// Width between the two maps.
+        hidden: usize,
+        /// The function between them.
+        activation: Activation,
+        /// Whether the maps have biases.
+        bias: Bias,
+    },
+    /// `down(act(gate(x)) · up(x))`
+    Gated {
+        /// Width between the maps.
+        hidden: usize,
+        /// The function on the gate.
+        activation: Activation,
+        /// Whether the maps have biases.
+        bias: Bias,
+    },
+}
+
+impl FeedForward {
+    /// Width of the hidden layer.
+    #[must_use]
+    pub fn hidden(&self) -> usize {
+        match *self {
+            Self::Plain { hidden, .. } | Self::Gated { hidden, .. } => hidden,
+        }
+    }
+}
+
+/// Whether a linear map adds a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bias {
+    /// No.
+    None,
+    /// Yes.
+    Added,
+}
+
+/// What differs from layer to layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// How far back a query sees.
+    pub window: Window,
+    /// Whether queries and keys are rotated by their position.
+    pub rotation: Rotation,
+}
+
+/// How far back a query sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// To the first token.
+    Whole,
+    /// The last so many tokens, its own among them.
+    Last(usize),
+}
+
+/// Whether queries and keys are rotated by their position.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rotation {
+    /// No.
+    None,
+    /// Yes, in pairs of halves over the whole of d_head: pair `i` is `i` with `i + d_head / 2`.
+    Rotary {
+        /// Base of the wavelengths.
+        theta: f64,
+        /// How the wavelengths are stretched.
+        scaling: Scaling,
+        /// What the angles are divided by after that.
+        divisors: Divisors,
+    },
+}
+
+/// What the angles of a rotation are divided by, where a file lists it instead of a formula.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Divisors {
+    /// Nothing.
+    None,
+    /// One number a pair.
+    EachPair(Vec<f32>),
+}
+
+/// How the last vector becomes logits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unembedding {
+    /// Which matrix.
+    pub head: HeadMatrix,
+    /// Bound on the logits.
+    pub soft_cap: SoftCap,
+}
+
+/// Which matrix turns vectors into logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadMatrix {
+    /// The embedding table itself.
+    TiedToEmbedding,
+    /// One of its own.
+    Own,
+}

@@ -1,0 +1,43 @@
+//! What is checked before a pass, so that nothing fails inside it.
+
+use glassbox_anatomy::{At, Interest, Observer, Site};
+use glassbox_mechanisms::cache::{Cache, LayerShape};
+
+use crate::ModelError;
+use crate::blueprint::{Blueprint, LearnedPositions};
+
+/// Turns away tokens that the model cannot read.
+pub(crate) fn check(blueprint: &Blueprint, wanted: &[LayerShape], ids: &[u32], cache: &Cache) -> Result<(), ModelError> {
+    let first = cache.len();
+    if ids.is_empty() {
+        return Err(ModelError::NoIds);
+    }
+    let vocab = blueprint.vocab;
+    if let Some(at) = ids.iter().position(|id| usize::try_from(*id).map_or(true, |id| id >= vocab)) {
+        return Err(ModelError::IdOutsideVocab { id: ids[at], position: first + at, vocab });
+    }
+    let held: Vec<LayerShape> = (0..).map_while(|layer| cache.layer(layer).ok()).map(|layer| layer.shape()).collect();
+    if held != wanted {
+        return Err(ModelError::ForeignCache { wanted: describe(wanted), found: describe(&held) });
+    }
+    cache.room_for(ids.len())?;
+    match blueprint.learned_positions {
+        LearnedPositions::Table { positions } if first + ids.len() > positions => {
+            Err(ModelError::PastLearnedPositions { first, tokens: ids.len(), positions })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The layers whose scores or weights the observer wants to change.
+pub(crate) fn layers_with_edited_weights(blueprint: &Blueprint, observer: &dyn Observer, first_row: usize) -> Vec<usize> {
+    let edits = |layer, site| observer.interest(At { layer, site, first_row }) == Interest::Edit;
+    (0..blueprint.layers.len()).filter(|layer| edits(*layer, Site::Scores) || edits(*layer, Site::Pattern)).collect()
+}
+
+fn describe(layers: &[LayerShape]) -> String {
+    match layers.first() {
+        None => "no layers".to_owned(),
+        Some(first) => format!("{} layers of {} kv heads of width {}", layers.len(), first.kv_heads, first.d_head),
+    }
+}

@@ -1,0 +1,103 @@
+use glassbox_checkpoint::CheckpointError;
+use glassbox_mechanisms::MechanismError;
+
+/// Why a model cannot be built, or a pass not be started. Once a pass has started, it does not fail.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The file or its settings cannot be used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A mechanism refuses a size: heads, rotation, or a cache.
+    #[error(transparent)]
+    Mechanism(#[from] MechanismError),
+    /// No table reads this family.
+    #[error("{file}: no family reads {key} `{found}`; known: {}", known.join(", "))]
+    UnknownFamily {
+        /// The file that names it.
+        file: String,
+        /// The key that names it.
+        key: &'static str,
+        /// Its name.
+        found: String,
+        /// Names that are known under this key.
+        known: Vec<&'static str>,
+    },
+    /// A tensor has other sizes than its slot.
+    #[error(
+        "{file}: tensor `{tensor}` does not fit slot `{slot}`: wanted {wanted}, found {found:?}; use the weights that belong to these settings"
+    )]
+    TensorShape {
+        /// Its name in the file.
+        tensor: String,
+        /// The slot it was to fill.
+        slot: &'static str,
+        /// Sizes of the slot with the names of their axes, in the order of the file.
+        wanted: String,
+        /// Sizes in the file.
+        found: Vec<usize>,
+        /// The file.
+        file: String,
+    },
+    /// Tensors that no slot takes.
+    #[error(
+        "{file}: {} of the file's tensors fit no slot of family {family}: {}; refusing, because an unread weight may change the numbers",
+        tensors.len(),
+        first_few(tensors)
+    )]
+    UnreadTensors {
+        /// The file.
+        file: String,
+        /// The family that was to read it.
+        family: &'static str,
+        /// Names in the file.
+        tensors: Vec<String>,
+    },
+    /// The output matrix should be the embedding table, but the file has another one.
+    #[error(
+        "{file}: the settings tie the output matrix to the embedding, but `{tensor}` differs from it; set `tie_word_embeddings` to false, or remove the tensor"
+    )]
+    TiedHeadDiffers {
+        /// The file.
+        file: String,
+        /// Name of the output matrix.
+        tensor: String,
+    },
+    /// A pass over no token.
+    #[error("a forward pass needs at least one token id; none was given")]
+    NoIds,
+    /// An id that the embedding table does not have.
+    #[error("token id {id} at position {position} is outside the vocabulary of {vocab} ids (0 to {})", vocab - 1)]
+    IdOutsideVocab {
+        /// The id.
+        id: u32,
+        /// Its absolute position.
+        position: usize,
+        /// Number of ids.
+        vocab: usize,
+    },
+    /// Positions that the table of learned positions does not have.
+    #[error("{tokens} tokens from position {first} on reach past the {positions} learned positions of this model; shorten the text")]
+    PastLearnedPositions {
+        /// Position of the first token of the pass.
+        first: usize,
+        /// Tokens of the pass.
+        tokens: usize,
+        /// Positions of the table.
+        positions: usize,
+    },
+    /// A cache made for a model of other sizes.
+    #[error("the cache was made for another model: it has {found}, this model needs {wanted}; make it with `new_cache`")]
+    ForeignCache {
+        /// What this model needs.
+        wanted: String,
+        /// What the cache has.
+        found: String,
+    },
+}
+
+fn first_few(names: &[String]) -> String {
+    const FEW: usize = 5;
+    let shown = names.iter().take(FEW).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > FEW { format!("{shown} and {} more", names.len() - FEW) } else { shown }
+}

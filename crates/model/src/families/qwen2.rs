@@ -1,0 +1,131 @@
+//! Qwen2 and Qwen2.5: Llama with biases at queries, keys and values, and in some models a sliding window in the upper layers.
+
+use glassbox_checkpoint::Expected::{Bool, Text};
+use glassbox_mechanisms::feed_forward::Activation;
+
+use super::llama::{FOLDER_TENSORS, attention};
+use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
+use crate::ModelError;
+use crate::blueprint::{
+    AttentionBias, Bias, Blueprint, FeedForward, Layer, LearnedPositions, Norm, NormPlaces, SoftCap, Unembedding, Window,
+};
+use crate::slot::Slot;
+
+pub(super) const QWEN2: Family = Family {
+    name: "qwen2",
+    model_types: &["qwen2"],
+    architectures: &["qwen2"],
+    huggingface: Dialect {
+        must: &[
+            Must {
+                key: "hidden_act",
+                allowed: &[Text("silu")],
+                why: "Qwen2's gate is SiLU; running it otherwise would give wrong numbers",
+            },
+            Must { key: "use_mrope", allowed: &[Bool(false)], why: "positions in several dimensions are not implemented" },
+        ],
+        ignore: &[],
+        blueprint: from_config,
+        bodies: &["model.", ""],
+        tensors: FOLDER_TENSORS,
+        spare: &[Ignored { name: "{body}layers.{layer}.self_attn.rotary_emb.inv_freq", reason: "computed from the base of the rotation" }],
+    },
+    gguf: Dialect {
+        must: &[Must { key: "qwen2.attention.causal", allowed: &[Bool(true)], why: "only causal attention is implemented" }],
+        ignore: &[],
+        blueprint: from_gguf,
+        bodies: &[""],
+        tensors: GGUF_TENSORS,
+        spare: &[],
+    },
+    proof: Proof { fixtures: &["qwen2-gqa", "qwen2-window"], source: "models/qwen2/modeling_qwen2.py" },
+};
+
+fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
+    let settings = file.settings;
+    let layers = file.layers("num_hidden_layers")?;
+    let context = settings.usize("max_position_embeddings")?;
+    let rotation = rotary::from_config(settings, 10_000.0, context)?;
+    let windows = windows(file, layers)?;
+    Ok(Blueprint {
+        family: QWEN2.name,
+        vocab: settings.usize("vocab_size")?,
+        d_model: settings.usize("hidden_size")?,
+        context,
+        embedding_scale: 1.0,
+        learned_positions: LearnedPositions::None,
+        norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
+        norm_places: NormPlaces::Before,
+        attention: attention(
+            file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?,
+            AttentionBias::QueryKeyValue,
+        ),
+        feed_forward: FeedForward::Gated { hidden: settings.usize("intermediate_size")?, activation: Activation::Silu, bias: Bias::None },
+        layers: windows.into_iter().map(|window| Layer { window, rotation: rotation.clone() }).collect(),
+        unembedding: Unembedding { head: file.head_by_setting(false)?, soft_cap: SoftCap::None },
+    })
+}
+
+/// `use_sliding_window` false: all layers see everything, whatever the other keys say. True: the layers that `layer_types` names, or
+/// without it those from `max_window_layers` on, see the last `sliding_window` tokens.
+fn windows(file: &Reading<'_>, layers: usize) -> Result<Vec<Window>, ModelError> {
+    let settings = file.settings;
+    let size = settings.optional_usize("sliding_window")?;
+    let first = settings.optional_usize("max_window_layers")?.unwrap_or(28);
+    let local = file.local_layers(layers)?;
+    if !settings.optional_bool("use_sliding_window")?.unwrap_or(false) {
+        if local.is_some_and(|local| local.contains(&true)) {
+            let found = "`sliding_attention` in it, while `use_sliding_window` is false";
+            return Err(settings.refuse("layer_types", "only `full_attention`", found, "correct one of the two keys").into());
+        }
+        return Ok(vec![Window::Whole; layers]);
+    }
+    let local = local.unwrap_or_else(|| (0..layers).map(|layer| layer >= first).collect());
+    Ok(local.into_iter().map(|local| if local { super::reading::window(size) } else { Window::Whole }).collect())
+}
+
+fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
+    let settings = file.settings;
+    let layers = file.layers("qwen2.block_count")?;
+    let heads = file.gguf_heads("qwen2")?;
+    let rotation = rotary::from_gguf(file, "qwen2", heads.d_head())?;
+    Ok(Blueprint {
+        family: QWEN2.name,
+        vocab: file.gguf_vocab("qwen2")?,
+        d_model: settings.usize("qwen2.embedding_length")?,
+        context: settings.usize("qwen2.context_length")?,
+        embedding_scale: 1.0,
+        learned_positions: LearnedPositions::None,
+        norm: Norm::Rms { eps: file.eps("qwen2.attention.layer_norm_rms_epsilon")? },
+        norm_places: NormPlaces::Before,
+        attention: attention(heads, AttentionBias::QueryKeyValue),
+        feed_forward: FeedForward::Gated {
+            hidden: settings.usize("qwen2.feed_forward_length")?,
+            activation: Activation::Silu,
+            bias: Bias::None,
+        },
+        layers: vec![Layer { window: Window::Whole, rotation }; layers],
+        unembedding: Unembedding { head: file.head_by_tensor(), soft_cap: SoftCap::None },
+    })
+}
+
+const AS_IS: Layout = Layout::AsIs;
+
+/// Names of a GGUF file; q and k keep the order of the folder.
+const GGUF_TENSORS: &[TensorRow] = &[
+    TensorRow::new("token_embd.weight", &[Slot::Embedding], AS_IS),
+    TensorRow::new("blk.{layer}.attn_norm.weight", &[Slot::Norm1Gain], AS_IS),
+    TensorRow::new("blk.{layer}.attn_q.weight", &[Slot::WQuery], AS_IS),
+    TensorRow::new("blk.{layer}.attn_q.bias", &[Slot::BQuery], AS_IS),
+    TensorRow::new("blk.{layer}.attn_k.weight", &[Slot::WKey], AS_IS),
+    TensorRow::new("blk.{layer}.attn_k.bias", &[Slot::BKey], AS_IS),
+    TensorRow::new("blk.{layer}.attn_v.weight", &[Slot::WValue], AS_IS),
+    TensorRow::new("blk.{layer}.attn_v.bias", &[Slot::BValue], AS_IS),
+    TensorRow::new("blk.{layer}.attn_output.weight", &[Slot::WOut], AS_IS),
+    TensorRow::new("blk.{layer}.ffn_norm.weight", &[Slot::Norm2Gain], AS_IS),
+    TensorRow::new("blk.{layer}.ffn_gate.weight", &[Slot::WGate], AS_IS),
+    TensorRow::new("blk.{layer}.ffn_up.weight", &[Slot::WUp], AS_IS),
+    TensorRow::new("blk.{layer}.ffn_down.weight", &[Slot::WDown], AS_IS),
+    TensorRow::new("output_norm.weight", &[Slot::NormGain], AS_IS),
+    TensorRow::new("output.weight", &[Slot::WUnembedding], AS_IS),
+];

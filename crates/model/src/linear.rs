@@ -1,0 +1,26 @@
+use glassbox_mechanisms::matmul;
+use glassbox_tensor::Matrix;
+
+use crate::decoder::Run;
+use crate::slot::Slot;
+use crate::weights::Weights;
+
+/// A linear map: a weight [out, in] as stored, and perhaps a bias [out].
+#[derive(Debug)]
+pub(crate) struct Linear {
+    weight: Matrix,
+    bias: Option<Vec<f32>>,
+}
+
+impl Linear {
+    pub(crate) fn new(weights: &mut Weights, layer: usize, weight: Slot, bias: Option<Slot>) -> Self {
+        Self { weight: weights.take(weight, layer), bias: bias.map(|bias| weights.take_vector(bias, layer)) }
+    }
+
+    /// - `x`  [token, in]; the result is [token, out]
+    pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
+        let mut out = vec![0.0; x.len() / self.weight.columns() * self.weight.rows()];
+        matmul::project(run.kernels, &self.weight, x, self.bias.as_deref(), &mut out, run.workers);
+        out
+    }
+}

@@ -1,0 +1,108 @@
+//! The places that weights go to, with their sizes, derived from the blueprint.
+
+use crate::blueprint::{AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, LearnedPositions, Norm, NormPlaces, QueryKeyNorm};
+
+/// A size with the name of its axis, as in `kv_head*d_head=512`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) name: &'static str,
+    pub(crate) size: usize,
+}
+
+macro_rules! slots {
+    ($($variant:ident, $scope:ident, $name:literal;)+) => {
+        /// A place for one weight. `w_` is a matrix [out, in], `b_` its bias, `gain` and `bias` belong to norms.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum Slot { $($variant),+ }
+
+        impl Slot {
+            /// The name in messages.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Slot::$variant => $name),+ }
+            }
+
+            /// Whether every layer has one.
+            pub(crate) const fn is_of_a_block(self) -> bool {
+                match self { $(Slot::$variant => slots!(@scope $scope)),+ }
+            }
+        }
+    };
+    (@scope Block) => { true };
+    (@scope Pass) => { false };
+}
+
+slots! {
+    Embedding,         Pass,  "embed.w";
+    Positions,         Pass,  "embed.positions";
+    Norm1Gain,         Block, "norm_1.gain";
+    Norm1Bias,         Block, "norm_1.bias";
+    WQuery,            Block, "attn.w_q";
+    BQuery,            Block, "attn.b_q";
+    WKey,              Block, "attn.w_k";
+    BKey,              Block, "attn.b_k";
+    WValue,            Block, "attn.w_v";
+    BValue,            Block, "attn.b_v";
+    QueryNormGain,     Block, "attn.q_norm.gain";
+    KeyNormGain,       Block, "attn.k_norm.gain";
+    WOut,              Block, "attn.w_out";
+    BOut,              Block, "attn.b_out";
+    AfterAttentionGain, Block, "attn.after_norm.gain";
+    Norm2Gain,         Block, "norm_2.gain";
+    Norm2Bias,         Block, "norm_2.bias";
+    WGate,             Block, "ffn.w_gate";
+    BGate,             Block, "ffn.b_gate";
+    WUp,               Block, "ffn.w_up";
+    BUp,               Block, "ffn.b_up";
+    WDown,             Block, "ffn.w_down";
+    BDown,             Block, "ffn.b_down";
+    AfterFeedForwardGain, Block, "ffn.after_norm.gain";
+    NormGain,          Pass,  "norm.gain";
+    NormBias,          Pass,  "norm.bias";
+    WUnembedding,      Pass,  "unembed.w";
+}
+
+impl Slot {
+    /// Its axes, slowest first; `None` where this blueprint has no such slot.
+    pub(crate) fn axes(self, blueprint: &Blueprint) -> Option<Vec<Axis>> {
+        let heads = blueprint.attention.heads;
+        let axis = |name, size| Axis { name, size };
+        let vocab = axis("vocab", blueprint.vocab);
+        let d_model = axis("d_model", blueprint.d_model);
+        let d_head = axis("d_head", heads.d_head());
+        let query = axis("head*d_head", heads.query_width());
+        let key = axis("kv_head*d_head", heads.kv_width());
+        let hidden = axis("hidden", blueprint.feed_forward.hidden());
+        let layer_norm = matches!(blueprint.norm, Norm::Layer { .. });
+        let after = blueprint.norm_places == NormPlaces::BeforeAndAfter;
+        let input_bias = blueprint.attention.bias != AttentionBias::None;
+        let (gated, ffn_bias) = match blueprint.feed_forward {
+            FeedForward::Plain { bias, .. } => (false, bias == Bias::Added),
+            FeedForward::Gated { bias, .. } => (true, bias == Bias::Added),
+        };
+        let only_if = |condition: bool, axes: &[Axis]| condition.then(|| axes.to_vec());
+        match self {
+            Self::Embedding => Some(vec![vocab, d_model]),
+            Self::Positions => match blueprint.learned_positions {
+                LearnedPositions::None => None,
+                LearnedPositions::Table { positions } => Some(vec![axis("position", positions), d_model]),
+            },
+            Self::Norm1Gain | Self::Norm2Gain | Self::NormGain => Some(vec![d_model]),
+            Self::Norm1Bias | Self::Norm2Bias | Self::NormBias => only_if(layer_norm, &[d_model]),
+            Self::WQuery => Some(vec![query, d_model]),
+            Self::WKey | Self::WValue => Some(vec![key, d_model]),
+            Self::BQuery => only_if(input_bias, &[query]),
+            Self::BKey | Self::BValue => only_if(input_bias, &[key]),
+            Self::QueryNormGain | Self::KeyNormGain => only_if(blueprint.attention.query_key_norm == QueryKeyNorm::EachHead, &[d_head]),
+            Self::WOut => Some(vec![d_model, query]),
+            Self::BOut => only_if(blueprint.attention.bias == AttentionBias::All, &[d_model]),
+            Self::AfterAttentionGain | Self::AfterFeedForwardGain => only_if(after, &[d_model]),
+            Self::WGate => only_if(gated, &[hidden, d_model]),
+            Self::BGate => only_if(gated && ffn_bias, &[hidden]),
+            Self::WUp => Some(vec![hidden, d_model]),
+            Self::BUp => only_if(ffn_bias, &[hidden]),
+            Self::WDown => Some(vec![d_model, hidden]),
+            Self::BDown => only_if(ffn_bias, &[d_model]),
+            Self::WUnembedding => only_if(blueprint.unembedding.head == HeadMatrix::Own, &[vocab, d_model]),
+        }
+    }
+}
