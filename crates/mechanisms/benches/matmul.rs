@@ -11,51 +11,49 @@ use glassbox_mechanisms::{Kernels, Workers, matmul::project};
 use glassbox_tensor::{Bytes, Matrix, StorageType};
 use glassbox_testkit::Values;
 
-const OUTPUTS: usize = 4864;
-const INPUTS: usize = 1024; // 896 in Qwen2.5-0.5B; the K types want a multiple of 256
+const SHAPES: [(usize, usize); 2] = [(4864, 1024), (1024, 4864)]; // outputs, inputs: up and down of a small model; the K types want 256s
+
+const STORED: [StorageType; 7] =
+    [StorageType::F32, StorageType::F16, StorageType::Bf16, StorageType::Q5_0, StorageType::Q8_0, StorageType::Q4K, StorageType::Q6K];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let threads = wanted.first().and_then(|argument| argument.parse().ok()).unwrap_or(1);
-    let workers = Workers::new(threads);
-    println!("{OUTPUTS} x {INPUTS}, {threads} thread(s); GMAC/s median (best), GB/s of weights median (best)");
-    for storage in
-        [StorageType::F32, StorageType::F16, StorageType::Bf16, StorageType::Q5_0, StorageType::Q8_0, StorageType::Q4K, StorageType::Q6K]
-    {
-        for tokens in [1, 2, 4, 8, 64, 512] {
-            if wanted.get(1).is_some_and(|name| name != storage.name()) || wanted.get(2).is_some_and(|n| *n != tokens.to_string()) {
-                continue;
+    let workers = Workers::new(wanted.first().and_then(|argument| argument.parse().ok()).unwrap_or(1));
+    println!("{} thread(s); GMAC/s median (best), GB/s of weights median (best)", workers.threads());
+    for (shape, storage) in SHAPES.iter().flat_map(|shape| STORED.map(|storage| (*shape, storage))) {
+        for (kernels, tokens) in [1, 2, 4, 8, 64, 512].map(|tokens| (Kernels::Fast, tokens)).into_iter().chain([(Kernels::Textbook, 8)]) {
+            let chosen = wanted.get(1).is_none_or(|name| name == storage.name()) && wanted.get(2).is_none_or(|n| *n == tokens.to_string());
+            if chosen {
+                let speed = measure(kernels, storage, shape, tokens, &workers);
+                println!("{:>5} {} x {} x {tokens:>3} tokens  {speed}  {kernels:?}", storage.name(), shape.0, shape.1);
             }
-            let copies = if tokens == 1 { (64 << 20) / (OUTPUTS * storage.bytes_for(INPUTS).expect("whole blocks")) + 1 } else { 1 };
-            let weights: Vec<Matrix> = (0..copies).map(|seed| weight(seed as u64, storage)).collect();
-            let x = Values::seeded(1).normals(tokens * INPUTS, 1.0);
-            let mut out = vec![0.0; tokens * OUTPUTS];
-            let macs = (copies * tokens * OUTPUTS * INPUTS) as f64;
-            let bytes: usize = weights.iter().map(|weight| weight.rows() * weight.row_bytes(0).len()).sum();
-            let mut seconds: Vec<f64> = (0..if tokens > 64 { 5 } else { 9 })
-                .map(|_| {
-                    let (start, start_cpu) = (Instant::now(), processor_seconds());
-                    for weight in &weights {
-                        project(Kernels::Fast, weight, &x, None, &mut out, &workers);
-                    }
-                    match (start_cpu, processor_seconds()) {
-                        (Some(start), Some(end)) if threads == 1 => end - start,
-                        _ => start.elapsed().as_secs_f64(),
-                    }
-                })
-                .collect();
-            seconds.sort_by(f64::total_cmp);
-            let (median, best) = (seconds[seconds.len() / 2], seconds[0]);
-            println!(
-                "{:>5} {tokens:>4} tokens  {:>6.1} ({:>5.1}) GMAC/s  {:>5.2} ({:>5.2}) GB/s",
-                storage.name(),
-                macs / median / 1e9,
-                macs / best / 1e9,
-                bytes as f64 / median / 1e9,
-                bytes as f64 / best / 1e9
-            );
         }
     }
+}
+
+fn measure(kernels: Kernels, storage: StorageType, (outputs, inputs): (usize, usize), tokens: usize, workers: &Workers) -> String {
+    let copies = if tokens == 1 { (64 << 20) / (outputs * storage.bytes_for(inputs).expect("whole blocks")) + 1 } else { 1 };
+    let weights: Vec<Matrix> = (0..copies).map(|seed| weight(seed as u64, storage, outputs, inputs)).collect();
+    let x = Values::seeded(1).normals(tokens * inputs, 1.0);
+    let mut out = vec![0.0; tokens * outputs];
+    let macs = (copies * tokens * outputs * inputs) as f64;
+    let bytes = weights.iter().map(|weight| weight.rows() * weight.row_bytes(0).len()).sum::<usize>() as f64;
+    let mut seconds: Vec<f64> = (0..if tokens > 64 { 5 } else { 9 })
+        .map(|_| {
+            let (start, start_cpu) = (Instant::now(), processor_seconds());
+            for weight in &weights {
+                project(kernels, weight, &x, None, &mut out, workers);
+            }
+            match (start_cpu, processor_seconds()) {
+                (Some(start), Some(end)) if workers.threads() == 1 => end - start,
+                _ => start.elapsed().as_secs_f64(),
+            }
+        })
+        .collect();
+    seconds.sort_by(f64::total_cmp);
+    let rates = |what: f64| [what / seconds[seconds.len() / 2] / 1e9, what / seconds[0] / 1e9];
+    let ([macs, most_macs], [bytes, most_bytes]) = (rates(macs), rates(bytes));
+    format!("{macs:>6.1} ({most_macs:>5.1}) GMAC/s  {bytes:>5.2} ({most_bytes:>5.2}) GB/s")
 }
 
 /// Processor time of this thread so far. Yielding first makes the system bring its count up to date.
@@ -66,7 +64,7 @@ fn processor_seconds() -> Option<f64> {
     Some(nanoseconds / 1e9)
 }
 
-fn weight(seed: u64, storage: StorageType) -> Matrix {
-    let bytes = Values::seeded(seed).bytes(OUTPUTS * storage.bytes_for(INPUTS).expect("whole blocks"));
-    Matrix::new(OUTPUTS, INPUTS, storage, Bytes::new(bytes)).expect("sizes fit")
+fn weight(seed: u64, storage: StorageType, outputs: usize, inputs: usize) -> Matrix {
+    let bytes = Values::seeded(seed).bytes(outputs * storage.bytes_for(inputs).expect("whole blocks"));
+    Matrix::new(outputs, inputs, storage, Bytes::new(bytes)).expect("sizes fit")
 }

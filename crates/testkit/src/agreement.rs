@@ -1,3 +1,5 @@
+use std::fmt::Debug;
+
 /// How far a kernel lay from the truth, and how far it was allowed to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
@@ -74,6 +76,21 @@ pub fn agree(fast: &[f32], in_f32: &[f32], truth: &[f64]) -> Result<Agreement, D
         return Err(Disagreement::TooFar { index, wanted: truth[index], found: fast[index], error, allowed, textbook_error });
     }
     Ok(Agreement { error, textbook_error, allowed })
+}
+
+/// Runs [`agree`] over a grid of shapes: `run` gives the fast result, the textbook's in `f32`, and the truth.
+///
+/// # Panics
+///
+/// At the first shape that disagrees, with the shape and the worst value.
+#[track_caller]
+pub fn agree_over<S: Debug>(shapes: impl IntoIterator<Item = S>, mut run: impl FnMut(&S) -> (Vec<f32>, Vec<f32>, Vec<f64>)) {
+    for shape in shapes {
+        let (fast, in_f32, truth) = run(&shape);
+        if let Err(error) = agree(&fast, &in_f32, &truth) {
+            panic!("{shape:?}: {error}");
+        }
+    }
 }
 
 /// |x − truth|; infinite where one of them is no number and the other is, or where they are different infinities.

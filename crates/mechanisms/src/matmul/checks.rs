@@ -1,5 +1,5 @@
 use glassbox_tensor::{Bytes, Matrix, StorageType};
-use glassbox_testkit::{Values, agree, sizes_across};
+use glassbox_testkit::{Values, agree, agree_over, sizes_across};
 
 use super::fast::{Instructions, decode_row};
 use super::*;
@@ -42,22 +42,18 @@ fn fast(instructions: Instructions, weight: &Matrix, x: &[f32], workers: &Worker
 fn the_fast_projection_agrees_with_the_textbook() {
     let mut values = Values::seeded(1);
     let workers = Workers::new(1);
+    let columns: Vec<usize> = sizes_across(8).into_iter().chain([1025]).collect();
     for storage in StorageType::ALL {
-        for columns in sizes_across(8).into_iter().chain([1025]) {
-            let weight = weight(&mut values, storage, 5, allowed(storage, columns));
-            for tokens in [1, 2, 3, 4, 5, 7] {
-                let x = values.normals(tokens * weight.columns(), 1.0);
-                let bias = values.normals(5, 1.0);
-                let (mut single, mut truth) = (vec![0.0_f32; 5 * tokens], vec![0.0_f64; 5 * tokens]);
-                textbook::project(&weight, &x, Some(&bias), &mut single);
-                textbook::project(&weight, &x, Some(&bias), &mut truth);
-                let mut out = vec![f32::NAN; 5 * tokens];
-                project(Kernels::Fast, &weight, &x, Some(&bias), &mut out, &workers);
-                if let Err(error) = agree(&out, &single, &truth) {
-                    panic!("{storage}, {} inputs, {tokens} tokens: {error}", weight.columns());
-                }
-            }
-        }
+        let shapes = columns.iter().flat_map(|columns| [1, 2, 3, 4, 5, 7].map(|tokens| (storage, allowed(storage, *columns), tokens)));
+        agree_over(shapes, |(storage, columns, tokens)| {
+            let weight = weight(&mut values, *storage, 5, *columns);
+            let (x, bias) = (values.normals(tokens * columns, 1.0), values.normals(5, 1.0));
+            let (mut out, mut single, mut truth) = (vec![f32::NAN; 5 * tokens], vec![0.0_f32; 5 * tokens], vec![0.0_f64; 5 * tokens]);
+            project(Kernels::Fast, &weight, &x, Some(&bias), &mut out, &workers);
+            textbook::project(&weight, &x, Some(&bias), &mut single);
+            textbook::project(&weight, &x, Some(&bias), &mut truth);
+            (out, single, truth)
+        });
     }
 }
 
