@@ -16,7 +16,7 @@
 //! # Ok::<(), glassbox_stats::Undefined>(())
 //! ```
 
-use crate::distributions::{normal_cdf, normal_quantile};
+use crate::distributions::{normal_cdf, normal_quantile, normal_tail, student_quantile};
 use crate::estimate::{Estimate, Interval, Method};
 use crate::random::Dice;
 use crate::undefined::{Undefined, require_at_least, require_equal_lengths, require_finite, require_level};
@@ -57,18 +57,21 @@ pub const MOST_UNDEFINED: f64 = 0.01;
 /// ```text
 /// bias         z0 = z(s)
 /// acceleration a  = sum (j - j_i)^3 / (6 (sum (j - j_i)^2)^(3/2))
-/// end for tail q  = quantile of the resamples at F(z0 + (z0 + z(q)) / (1 - a (z0 + z(q))))
+/// tail         q  = F(-sqrt(n / (n - 1)) t),   t = Student's quantile at (1 + level) / 2 with n - 1 degrees
+/// ends            = quantiles of the resamples at F(z0 + y / (1 - a y)),   y = z0 + z(q) and z0 + z(1 - q)
 /// ```
 ///
 /// - `items`       [item], independent; everything that belongs to one item inside it
 /// - `statistic`   of the drawn items, any unit; may return NaN where it does not exist
 /// - `resampling`  number of draws, level and seed
 ///
+/// The tail q is a little smaller than `(1 - level) / 2`, because resamples vary less than samples do; without it n = 60 covers 93.5 % of 95 %.
 /// Undefined if the resamples do not vary: a zero-width interval would claim certainty. Not for proportions near 0 or 1 nor for means of which
 /// fewer than about ten items differ ([`crate::bounded::bounded_mean`]); not for extremes such as a maximum. Depends on the order of the
 /// items through the seed: sort them by their id.
 ///
-/// Source: Efron 1987, Better Bootstrap Confidence Intervals, JASA 82(397); acceleration as in Efron, Tibshirani 1993, eq. 14.15.
+/// Source: Efron 1987, Better Bootstrap Confidence Intervals, JASA 82(397); acceleration as in Efron, Tibshirani 1993, eq. 14.15; the tail
+/// as in Hesterberg 2015, What Teachers Should Know About the Bootstrap (arXiv:1411.5279), section 4.3.
 pub fn over_items<T>(items: &[T], statistic: impl Fn(&[&T]) -> f64, resampling: Resampling) -> Result<Estimate, Undefined> {
     const QUANTITY: &str = "BCa bootstrap";
     let value = observed(QUANTITY, items, &statistic)?;
@@ -96,23 +99,24 @@ pub fn over_items<T>(items: &[T], statistic: impl Fn(&[&T]) -> f64, resampling: 
         let shifted = bias + normal_quantile(tail);
         quantile_of_sorted(&sorted, normal_cdf(bias + shifted / (1.0 - acceleration * shifted)))
     };
-    let tail = (1.0 - resampling.level) / 2.0;
+    let tail = expanded_tail(resampling.level, items.len());
     let interval = Interval::new(end(tail), end(1.0 - tail), resampling.level)?;
     Ok(Estimate { value, interval, n: items.len(), method: Method::BootstrapBca })
 }
 
-/// Estimates any statistic of the items with the plain percentiles of its resampled values.
+/// Estimates any statistic of the items with the percentiles of its resampled values, at the tails of [`over_items`].
 ///
 /// - `items`, `statistic`, `resampling`  as in [`over_items`]
 ///
-/// Simpler to explain and slightly narrower than it should be; [`over_items`] covers better for skewed data.
+/// Simpler to explain; [`over_items`] covers better for skewed data.
 ///
 /// Source: Efron, Tibshirani 1993, An Introduction to the Bootstrap, chapter 13.
 pub fn percentile_over_items<T>(items: &[T], statistic: impl Fn(&[&T]) -> f64, resampling: Resampling) -> Result<Estimate, Undefined> {
     const QUANTITY: &str = "percentile bootstrap";
     let value = observed(QUANTITY, items, &statistic)?;
     let sorted = resampled(QUANTITY, items, &statistic, resampling)?;
-    Ok(Estimate { value, interval: percentiles(&sorted, resampling.level), n: items.len(), method: Method::BootstrapPercentile })
+    let interval = percentiles(&sorted, expanded_tail(resampling.level, items.len()), resampling.level);
+    Ok(Estimate { value, interval, n: items.len(), method: Method::BootstrapPercentile })
 }
 
 /// Estimates the mean per-item difference, new minus base, with a BCa interval.
@@ -171,7 +175,9 @@ pub fn over_items_then_repeats<R: AsRef<[f64]>>(
         total / items.len() as f64
     });
     let sorted = sorted_finite(QUANTITY, draws.collect())?;
-    Ok(Estimate { value, interval: percentiles(&sorted, resampling.level), n: items.len(), method: Method::BootstrapTwoLevel })
+    // Already too wide; its tails need no expansion.
+    let interval = percentiles(&sorted, (1.0 - resampling.level) / 2.0, resampling.level);
+    Ok(Estimate { value, interval, n: items.len(), method: Method::BootstrapTwoLevel })
 }
 
 /// The quantile of sorted draws at rank `probability * (B + 1)`, straight between neighbouring draws, the ends beyond the last ones.
@@ -182,8 +188,13 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], probability: f64) -> f64 {
     left + (rank - below) * (right - left)
 }
 
-fn percentiles(sorted: &[f64], level: f64) -> Interval {
-    let tail = (1.0 - level) / 2.0;
+/// The tail at which quantiles of resamples are as far out as Student's interval would be.
+fn expanded_tail(level: f64, n: usize) -> f64 {
+    let degrees = (n - 1) as f64;
+    normal_tail((n as f64 / degrees).sqrt() * student_quantile((1.0 + level) / 2.0, degrees))
+}
+
+fn percentiles(sorted: &[f64], tail: f64, level: f64) -> Interval {
     Interval { low: quantile_of_sorted(sorted, tail), high: quantile_of_sorted(sorted, 1.0 - tail), level }
 }
 
