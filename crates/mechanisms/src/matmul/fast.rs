@@ -73,7 +73,7 @@ pub(super) fn project(instructions: Instructions, weight: &Matrix, x: &[f32], bi
 }
 
 const SMALLEST_PIECE: usize = 1 << 17; // multiplications: some 10 µs, about what waking a thread costs
-const PANEL_BYTES: usize = 176 << 10; // a third of a 512 KiB second-level cache; tokens take half of it
+const PANEL_BYTES: usize = 232 << 10; // 12 rows of 4864, 56 of 1024; with a block of tokens it fills most of a 512 KiB second-level cache
 
 /// Rows for one piece of one-token work: a few pieces a thread, none too small to be worth waking one.
 fn rows_a_piece(outputs: usize, inputs: usize, workers: &Workers) -> usize {

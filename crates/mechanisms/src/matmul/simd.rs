@@ -148,7 +148,7 @@ pub(super) fn multiply(panel: &[f32], inputs: usize, x: &[f32], out: &mut [&mut 
 }
 
 const ROWS: usize = 4; // 4 rows x 3 tokens = 12 registers of lanes, 3 of tokens and 1 of weights: all 16
-const TOKENS: usize = 64; // 64 tokens x 1024 x 4 bytes = 256 KiB: half of a 512 KiB second-level cache
+const TOKENS: usize = 48; // 48 tokens x 1024 x 4 bytes = 192 KiB: with a panel 424 of the 512 KiB of a second-level cache
 const DEPTH: usize = 1024; // 4 rows x 1024 x 4 bytes = 16 KiB: half of a 32 KiB first-level cache
 
 /// Four weight rows over one pass of the inputs.
