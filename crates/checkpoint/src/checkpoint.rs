@@ -6,12 +6,13 @@ use glassbox_tensor::{Bytes, StorageType};
 
 use crate::error::{CheckpointError, Fault, Place, clip};
 use crate::folder::Folder;
+use crate::gguf;
 use crate::mapped::map;
 use crate::settings::{Allowance, CheckpointKind, Settings, Source};
 use crate::sharded::{self, Weights};
 use crate::tensor::{Announced, StoredAs, StoredTensor};
 use crate::tokenizer_source::{self, TokenizerSource};
-use crate::{gguf, value};
+use crate::value::{self, Tangled};
 
 pub(crate) const CONFIG: &str = "config.json";
 
@@ -56,12 +57,13 @@ impl Checkpoint {
         if path.is_dir() {
             return Self::open_folder(path);
         }
-        if !path.exists() {
+        if !path.is_file() {
+            let found = if path.exists() { "neither a file nor a folder" } else { "nothing at this path" };
             return Err(CheckpointError::NotFound(Box::new(Fault {
                 file: path.display().to_string(),
                 place: Place::Whole,
                 wanted: "a GGUF file or a Hugging Face folder".to_owned(),
-                found: "nothing at this path".to_owned(),
+                found: found.to_owned(),
                 remedy: "check the path".to_owned(),
             })));
         }
@@ -133,9 +135,14 @@ impl Checkpoint {
         let config = config.as_object().ok_or_else(|| {
             CheckpointError::Malformed(fault(Place::Whole, "a JSON object", "another JSON value", "download the file again"))
         })?;
-        let values = value::flatten(config).map_err(|key| {
-            let remedy = "which of the two counts is unknown: correct the file";
-            CheckpointError::Malformed(fault(Place::Key(key), "each setting once", "the same path twice, nested and with dots", remedy))
+        let values = value::flatten(config).map_err(|tangled| {
+            let correct = "correct the file";
+            CheckpointError::Malformed(match tangled {
+                Tangled::Twice(key) => fault(Place::Key(key), "each setting once", "the same path twice, nested and with dots", correct),
+                Tangled::TooLong(key) => {
+                    fault(Place::Key(key), "settings of a readable size", "keys and paths of more than 4 MiB", correct)
+                }
+            })
         })?;
         let weights = sharded::read(&folder)?;
         let settings = Source { file, kind: CheckpointKind::HuggingFace, values, allowances: Vec::new() };

@@ -134,17 +134,22 @@ pub struct UnreadKey {
     pub nearest: Option<String>,
 }
 
+const LISTED: usize = 30; // keys in one message; the largest known configurations have about 60
+
 impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.keys.len();
         let keys = if count == 1 { "a setting".to_owned() } else { format!("{count} settings") };
         write!(f, "{}: wanted every setting to be understood, found {keys} that nothing here reads: ", self.file)?;
-        for (index, UnreadKey { key, value, nearest }) in self.keys.iter().enumerate() {
+        for (index, UnreadKey { key, value, nearest }) in self.keys.iter().take(LISTED).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}`{}` = {value}", clip(key))?;
             if let Some(nearest) = nearest {
                 write!(f, " (did you mean `{nearest}`?)")?;
             }
+        }
+        if count > LISTED {
+            write!(f, " and {} more", count - LISTED)?;
         }
         let first = self.keys.first().map_or("KEY", |unread| unread.key.as_str());
         write!(

@@ -30,11 +30,16 @@ impl Folder {
         }
     }
 
-    /// The bytes of one file, mapped; `None` where there is none of this name.
+    /// The bytes of one file; `None` where there is none of this name. Weights are mapped, everything else is read.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Bytes>, CheckpointError> {
         match self {
             Self::Disk(_) if !self.has(name) => Ok(None),
-            Self::Disk(folder) => map(&folder.join(name)).map(Some),
+            Self::Disk(folder) if name.ends_with(".safetensors") => map(&folder.join(name)).map(Some),
+            Self::Disk(folder) => {
+                let path = folder.join(name);
+                let bytes = fs::read(&path).map_err(|source| CheckpointError::io(&path, "read it", source))?;
+                Ok(Some(Bytes::new(bytes)))
+            }
             Self::Memory { files, .. } => Ok(files.iter().find(|(file, _)| file == name).map(|(_, bytes)| bytes.clone())),
         }
     }

@@ -47,7 +47,6 @@ const HUGGING_FACE: &[(&str, &str)] = &[
     ("mask_token_id", TOKENS),
     ("decoder_start_token_id", TOKENS),
     ("tokenizer_class", TOKENS),
-    ("prefix", TOKENS),
     ("id2label", CLASSES),
     ("label2id", CLASSES),
     ("num_labels", CLASSES),

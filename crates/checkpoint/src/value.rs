@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::error::clip;
 use crate::gguf::Array;
@@ -85,12 +86,20 @@ impl Value {
     }
 }
 
+/// Why an object cannot be flattened, with the key where it shows.
+pub(crate) enum Tangled {
+    /// Two paths lead to one key: `{"a.b": 1, "a": {"b": 2}}`.
+    Twice(String),
+    /// The keys with their paths are longer than any settings need: a file can make them the square of its own length.
+    TooLong(String),
+}
+
+const LONGEST_KEYS: usize = 4 << 20; // bytes of all keys with their paths; a configuration has a few thousand
+
 /// Flattens a JSON object into keys with dots: `{"a": {"b": 1}}` becomes `a.b`.
-///
-/// Returns the key that two paths lead to, where there is one: `{"a.b": 1, "a": {"b": 2}}`.
-pub(crate) fn flatten(object: &serde_json::Map<String, serde_json::Value>) -> Result<BTreeMap<String, Value>, String> {
+pub(crate) fn flatten(object: &serde_json::Map<String, serde_json::Value>) -> Result<BTreeMap<String, Value>, Tangled> {
     let mut flat = BTreeMap::new();
-    flatten_into("", object, &mut flat)?;
+    flatten_into("", object, &mut flat, &mut 0)?;
     Ok(flat)
 }
 
@@ -99,21 +108,27 @@ fn flatten_into(
     prefix: &str,
     object: &serde_json::Map<String, serde_json::Value>,
     flat: &mut BTreeMap<String, Value>,
-) -> Result<(), String> {
+    key_bytes: &mut usize,
+) -> Result<(), Tangled> {
     for (key, value) in object {
         let key = format!("{prefix}{key}");
+        *key_bytes += key.len();
+        if *key_bytes > LONGEST_KEYS {
+            return Err(Tangled::TooLong(key));
+        }
         let value = match value {
             serde_json::Value::Object(inner) if inner.is_empty() => Value::EmptyObject,
             serde_json::Value::Object(inner) => {
-                flatten_into(&format!("{key}."), inner, flat)?;
+                flatten_into(&format!("{key}."), inner, flat, key_bytes)?;
                 continue;
             }
             serde_json::Value::Array(list) => Value::List(List::Json(list.clone())),
             other => scalar(other).unwrap_or(Value::Null),
         };
-        if flat.insert(key.clone(), value).is_some() {
-            return Err(key);
-        }
+        match flat.entry(key) {
+            Entry::Vacant(entry) => entry.insert(value),
+            Entry::Occupied(entry) => return Err(Tangled::Twice(entry.key().clone())),
+        };
     }
     Ok(())
 }

@@ -159,4 +159,6 @@ fn a_path_that_does_not_exist_and_an_empty_file_are_told_apart() {
     let path = folder.path().join("empty.gguf");
     std::fs::write(&path, b"").expect("written");
     refused(Checkpoint::open(&path), "other_format", &["empty.gguf", "an empty file", "download it again"]);
+    #[cfg(unix)]
+    refused(Checkpoint::open("/dev/null"), "not_found", &["/dev/null", "neither a file nor a folder"]);
 }

@@ -191,3 +191,17 @@ fn a_message_about_a_monstrous_key_stays_short() {
     let error = open_config(&format!(r#"{{"{key}": "{key}"}}"#)).expect("opens").settings().finish().expect_err("unread");
     assert!(error.to_string().len() < 1_000);
 }
+
+#[test]
+fn a_message_about_a_thousand_keys_says_how_many_it_leaves_out() {
+    let keys: Vec<String> = (0..1_000).map(|key| format!(r#""k{key}": 1"#)).collect();
+    let settings = open_config(&format!("{{{}}}", keys.join(","))).expect("opens").settings();
+    refused(settings.finish(), "unread", &["1000 settings", "and 970 more"]);
+}
+
+#[test]
+fn keys_whose_paths_would_take_the_square_of_the_file_are_refused() {
+    let leaves: Vec<String> = (0..100_000).map(|leaf| format!(r#""{leaf}":0"#)).collect();
+    let config = format!(r#"{{"{}": {{{}}}}}"#, "k".repeat(1_000_000), leaves.join(","));
+    refused(open_config(&config), "malformed", &["folder/config.json", "more than 4 MiB"]);
+}
