@@ -21,6 +21,9 @@ const TILES_OF_CHUNK: usize = CHUNK / TILE;
 /// Query rows of a block: eight groups of six read each tile of keys and values while it is in the caches.
 const BLOCK: usize = 8 * ROWS;
 
+/// Below this many products of queries and keys (some 50 microseconds) waking threads costs more than it saves.
+const WORTH_A_THREAD: usize = 1 << 20;
+
 pub(super) fn attend(
     queries: &Queries<'_>,
     layer: &LayerView<'_>,
@@ -29,21 +32,13 @@ pub(super) fn attend(
     log_sum_exp: Option<&mut [f32]>,
     workers: &Workers,
 ) {
+    let work = queries.values.len().saturating_mul(layer.len());
+    let here = Workers::inline();
+    let workers = if work < WORTH_A_THREAD { &here } else { workers };
     #[cfg(target_arch = "x86_64")]
     if avx2_fma() {
         return attend_with::<Avx2>(queries, layer, rule, out, log_sum_exp, workers);
     }
-    attend_portable(queries, layer, rule, out, log_sum_exp, workers);
-}
-
-pub(super) fn attend_portable(
-    queries: &Queries<'_>,
-    layer: &LayerView<'_>,
-    rule: &Rule,
-    out: &mut [f32],
-    log_sum_exp: Option<&mut [f32]>,
-    workers: &Workers,
-) {
     attend_with::<Portable>(queries, layer, rule, out, log_sum_exp, workers);
 }
 
@@ -56,7 +51,8 @@ pub(super) fn scores(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, 
     scores_with::<Portable>(queries, layer, rule, tokens)
 }
 
-fn attend_with<L: Lanes>(
+/// [`attend`] with given steps, on all workers however small the work.
+pub(super) fn attend_with<L: Lanes>(
     queries: &Queries<'_>,
     layer: &LayerView<'_>,
     rule: &Rule,
@@ -139,9 +135,9 @@ impl<'a> Block<'a> {
         let rows: Vec<Row> = rows.map(row).collect();
         let mut packed = vec![0.0; rows.len().div_ceil(ROWS) * d_head * ROWS];
         for (index, row) in rows.iter().enumerate() {
-            let first = index / ROWS * d_head * ROWS + index % ROWS;
-            for (to, &from) in packed[first..].iter_mut().step_by(ROWS).zip(queries.query(row.token, row.head)) {
-                *to = from;
+            let (group, _) = packed[index / ROWS * d_head * ROWS..][..d_head * ROWS].as_chunks_mut::<ROWS>();
+            for (channel, &x) in group.iter_mut().zip(queries.query(row.token, row.head)) {
+                channel[index % ROWS] = x;
             }
         }
         Self { layer, kv_head, bend: bend_of(rule), rows, packed }
@@ -264,8 +260,11 @@ impl Door<'_> {
         for (index, (row, running)) in block.rows.iter().zip(&totals.running).enumerate() {
             let first = row.token * heads.query_width() + row.head * heads.d_head();
             let mixed = &totals.mixed[index * width..][..heads.d_head()];
-            for (out, mixed) in self.out[first..].iter_mut().zip(mixed) {
-                *out = if running.sum == 0.0 { 0.0 } else { mixed / running.sum };
+            let out = &mut self.out[first..][..heads.d_head()];
+            if running.sum == 0.0 {
+                out.fill(0.0);
+            } else {
+                out.iter_mut().zip(mixed).for_each(|(out, mixed)| *out = mixed / running.sum);
             }
             if let Some(log_sum_exp) = &mut self.log_sum_exp {
                 log_sum_exp[row.head * self.queries.tokens() + row.token] = running.log_sum_exp();

@@ -140,13 +140,7 @@ pub(super) fn weigh_here(scores: &mut TileRow, visible: Range<usize>, bend: Bend
         }
     }
 
-    let mut highest = [f32::NEG_INFINITY; 8];
-    for eight in scores.as_chunks::<8>().0 {
-        for (highest, score) in highest.iter_mut().zip(eight) {
-            *highest = if *score > *highest { *score } else { *highest };
-        }
-    }
-    let max = highest.iter().fold(row.max, |max, &score| if score > max { score } else { max });
+    let max = larger(row.max, highest(scores));
     let base = finite_base(max);
 
     scores.iter_mut().for_each(|score| *score = exp(*score - base));
@@ -163,4 +157,22 @@ pub(super) fn weigh_here(scores: &mut TileRow, visible: Range<usize>, bend: Bend
     row.max = max;
     row.seen = true;
     factor
+}
+
+/// The largest score, by halving; a NaN is passed over and shows in the weights.
+#[inline(always)]
+fn highest(scores: &TileRow) -> f32 {
+    let mut left = *scores;
+    for half in [32, 16, 8, 4, 2, 1] {
+        for key in 0..half {
+            left[key] = larger(left[key], left[key + half]);
+        }
+    }
+    left[0]
+}
+
+/// `a`, unless `b` is larger: never NaN unless `a` is.
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a { b } else { a }
 }

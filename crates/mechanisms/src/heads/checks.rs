@@ -1,3 +1,4 @@
+use super::textbook::{merge, parameters, split};
 use super::*;
 use ndarray::Array2;
 

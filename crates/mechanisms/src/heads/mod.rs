@@ -1,11 +1,9 @@
 //! Heads: several small attentions side by side, and which query heads share which key-value head.
 
-mod textbook;
+pub mod textbook;
 
 #[cfg(test)]
 mod checks;
-
-pub use textbook::{merge, parameters, split};
 
 use std::ops::Range;
 

@@ -1,3 +1,4 @@
+//! The definitions, in `f64`.
 #![forbid(unsafe_code)]
 
 use ndarray::{Array2, Array3};

@@ -1,3 +1,4 @@
+use super::textbook::{apply, matrix};
 use super::*;
 
 fn rules() -> Vec<KeyRange> {

@@ -1,11 +1,9 @@
 //! Masks: which keys a query may see, as a range instead of a matrix of yes and no.
 
-mod textbook;
+pub mod textbook;
 
 #[cfg(test)]
 mod checks;
-
-pub use textbook::{apply, matrix};
 
 use std::num::NonZeroUsize;
 use std::ops::Range;

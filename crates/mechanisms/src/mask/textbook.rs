@@ -1,3 +1,4 @@
+//! The definition, in `f64`.
 #![forbid(unsafe_code)]
 
 use ndarray::Array2;

@@ -1,4 +1,5 @@
 use super::*;
+use glassbox_testkit::Values;
 
 const LLAMA3: Scaling = Scaling::Llama3 { factor: 8.0, low_frequency_factor: 1.0, high_frequency_factor: 4.0, original_context: 8192.0 };
 
@@ -91,12 +92,8 @@ fn rotation_at_position_zero_changes_nothing() {
 }
 
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    std::iter::repeat_with(next).take(count).collect()
+    let mut values = Values::seeded(seed);
+    std::iter::repeat_with(|| values.between(-1.0, 1.0)).take(count).collect()
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use glassbox_testkit::Values;
 
 #[track_caller]
 fn near(found: &[f32], wanted: &[f64], tolerance: f64) {
@@ -79,12 +80,8 @@ fn a_nan_or_an_infinite_score_is_shown_and_not_swallowed() {
 
 /// A row of `len` scores between -`range` and `range`.
 fn scores(len: usize, range: f32, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(77);
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 40) as f32 / (1 << 23) as f32 - 1.0) * range
-    };
-    std::iter::repeat_with(next).take(len).collect()
+    let mut values = Values::seeded(seed);
+    std::iter::repeat_with(|| values.between(-range, range)).take(len).collect()
 }
 
 const LENGTHS: [usize; 9] = [1, 2, 7, 8, 9, 63, 64, 65, 513];
