@@ -65,7 +65,7 @@ pub(super) fn project(instructions: Instructions, weight: &Matrix, x: &[f32], bi
             add_bias(bias, first, out);
         });
     } else {
-        workers.split_columns(out, outputs, rows_a_panel(inputs), |first, strip| {
+        workers.split_columns(out, outputs, rows_a_panel(outputs, inputs, x.len() / inputs, workers), |first, strip| {
             many_tokens(instructions, weight, x, first, strip);
             strip.iter_mut().for_each(|out| add_bias(bias, first, out));
         });
@@ -84,9 +84,13 @@ fn rows_a_piece(outputs: usize, inputs: usize, workers: &Workers) -> usize {
     fair.max(SMALLEST_PIECE.div_ceil(inputs)).next_multiple_of(4)
 }
 
-/// Weight rows that are decoded together and then meet all tokens.
-fn rows_a_panel(inputs: usize) -> usize {
-    (PANEL_BYTES / 4 / inputs / 4 * 4).clamp(4, 64)
+/// Weight rows that are decoded together and then meet all tokens: as many as the cache holds, fewer where a thread would go without.
+fn rows_a_panel(outputs: usize, inputs: usize, tokens: usize, workers: &Workers) -> usize {
+    if outputs * inputs * tokens <= SMALLEST_PIECE {
+        return outputs;
+    }
+    let cached = (PANEL_BYTES / 4 / inputs / 4 * 4).clamp(4, 64);
+    if workers.threads() == 1 { cached } else { cached.min(outputs.div_ceil(2 * workers.threads()).next_multiple_of(4)) }
 }
 
 /// Outputs `first..` of one token.
