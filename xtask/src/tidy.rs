@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("generate", &["model", "text", "mechanisms", "anatomy"]),
     ("lens", &["anatomy", "mechanisms", "tensor"]),
     ("stats", &[]),
-    ("subject", &["generate", "lens", "model", "text", "checkpoint", "anatomy", "mechanisms"]),
+    ("subject", &["generate", "lens", "model", "text", "checkpoint", "anatomy", "mechanisms", "record"]),
     ("record", &[]),
     ("suite", &["subject", "record", "stats"]),
     ("report", &["record"]),

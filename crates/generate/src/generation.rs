@@ -1,6 +1,6 @@
 use glassbox_mechanisms::Workers;
 use glassbox_model::{Model, ModelError};
-use glassbox_text::{StreamDecoder, Tokenizer};
+use glassbox_text::{StreamDecoder, StreamFrom, Tokenizer};
 
 use crate::{Sampler, Sampling, SamplingError, Session, StopStrings};
 
@@ -73,7 +73,8 @@ pub struct Generation<'a> {
     model: &'a Model,
     workers: &'a Workers,
     session: &'a mut Session,
-    decoder: StreamDecoder<'a>,
+    tokenizer: &'a Tokenizer,
+    decoder: StreamDecoder,
     sampler: Sampler,
     stop: StopStrings,
     settings: &'a Settings,
@@ -109,7 +110,8 @@ impl<'a> Generation<'a> {
             model,
             workers,
             session,
-            decoder: tokenizer.stream(),
+            tokenizer,
+            decoder: StreamDecoder::new(tokenizer, StreamFrom::Continuation),
             sampler,
             stop: StopStrings::new(&settings.stop),
             settings,
@@ -147,7 +149,7 @@ impl<'a> Generation<'a> {
             return Ok(None);
         }
         self.ids.push(id);
-        let text = self.stop.push(&self.decoder.push(id));
+        let text = self.stop.push(&self.decoder.push(self.tokenizer, id));
         if self.stop.stopped() {
             self.ended = Some(FinishReason::Stop);
         }

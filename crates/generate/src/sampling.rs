@@ -1,3 +1,4 @@
+use glassbox_mechanisms::Kernels;
 use glassbox_mechanisms::softmax::softmax_in_place;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -95,7 +96,7 @@ impl Sampler {
         for score in &mut scores {
             *score /= self.sampling.temperature;
         }
-        softmax_in_place(&mut scores);
+        softmax_in_place(Kernels::Fast, &mut scores);
         let kept = self.keep(&scores);
         self.draw(&scores, &kept)
     }

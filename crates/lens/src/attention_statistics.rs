@@ -45,7 +45,7 @@ impl AttentionStatistics {
     /// The means, by layer and head. Empty where no watched row was met.
     #[must_use]
     pub fn finish(self) -> Vec<HeadStatistics> {
-        self.heads.into_iter().map(|(sums, rows)| sums.divided_by(rows as f64)).collect()
+        self.heads.into_iter().filter(|(_, rows)| *rows > 0).map(|(sums, rows)| sums.divided_by(rows as f64)).collect()
     }
 
     fn entry(&mut self, layer: usize, head: usize) -> &mut (HeadStatistics, usize) {
@@ -128,13 +128,14 @@ impl Observer for AttentionStatistics {
 
     fn see(&mut self, at: At, value: View<'_>) {
         let Ok([heads, queries, keys]) = value.sizes_of(["head", "query", "key"]) else { return };
-        let spans = self.spans.clone();
-        for (index, weights) in value.values().chunks_exact(keys.max(1)).enumerate() {
-            let (head, row) = (index / queries, at.first_row + index % queries);
-            if head < heads && self.rows.contains(&row) {
-                let (sums, rows) = self.entry(at.layer, head);
+        let (rows, spans) = (self.rows.clone(), self.spans.clone());
+        for head in 0..heads {
+            let weights = &value.values()[head * queries * keys..][..queries * keys];
+            let watched = (at.first_row..).zip(weights.chunks_exact(keys.max(1))).filter(|(row, _)| rows.contains(row));
+            let (sums, count) = self.entry(at.layer, head);
+            for (row, weights) in watched {
                 sums.add_row(weights, row, &spans);
-                *rows += 1;
+                *count += 1;
             }
         }
     }

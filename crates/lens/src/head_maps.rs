@@ -24,6 +24,8 @@ pub struct HeadMap {
     pub edge: usize,
     /// Weights in row order, query cell by query cell; 0 to 1.
     pub weights: Vec<f32>,
+    /// [key] the exact weights of the last row, not pooled.
+    pub last_row: Vec<f32>,
 }
 
 /// Watches `attn.pattern` and keeps the maps of chosen heads over the first `tokens` positions.
@@ -38,7 +40,7 @@ impl HeadMaps {
     pub fn new(heads: &[HeadRef], tokens: usize, max_edge: usize) -> Self {
         let cell = tokens.div_ceil(max_edge.max(1)).max(1);
         let edge = tokens.div_ceil(cell);
-        let empty = |of: &HeadRef| HeadMap { of: *of, cell, edge, weights: vec![0.0; edge * edge] };
+        let empty = |of: &HeadRef| HeadMap { of: *of, cell, edge, weights: vec![0.0; edge * edge], last_row: Vec::new() };
         Self { tokens, maps: heads.iter().map(empty).collect() }
     }
 
@@ -65,6 +67,9 @@ impl Observer for HeadMaps {
                 }
                 let start = (map.of.head * queries + query) * keys;
                 let Some(weights) = value.values().get(start..start + keys.min(self.tokens)) else { break };
+                if row + 1 == self.tokens {
+                    map.last_row = weights.to_vec();
+                }
                 let cells = &mut map.weights[row / map.cell * map.edge..][..map.edge];
                 for (key, weight) in weights.iter().enumerate() {
                     let cell = &mut cells[key / map.cell];
@@ -102,5 +107,6 @@ mod tests {
         let map = map_of(2);
         assert_eq!((map.cell, map.edge), (2, 2));
         assert_eq!(map.weights, [1.0, 0.0, 0.125, 0.75]);
+        assert_eq!(map.last_row, [0.125, 0.125, 0.75]);
     }
 }

@@ -87,6 +87,8 @@ pub struct PooledMap {
     pub edge: usize,
     /// [query cell × key cell] largest weight in the cell, in row order.
     pub weights: Vec<f32>,
+    /// [key] exact weights of the last row.
+    pub last_row: Vec<f32>,
 }
 
 impl Inspection {

@@ -1,0 +1,37 @@
+use std::path::PathBuf;
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The record could not be read.
+    #[error(transparent)]
+    Record(#[from] glassbox_record::RecordError),
+    /// The run has no verdicts yet.
+    #[error("the run `{}` is not finished: it has no verdicts; go on with `glassbox test --resume`", folder.display())]
+    Unfinished {
+        /// Folder of the run.
+        folder: PathBuf,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw a picture: {reason}")]
+    Picture {
+        /// What the drawing library says.
+        reason: String,
+    },
+    /// Something has more cells than a picture can.
+    #[error("{what} of {edge} cells along an edge is larger than a picture can be")]
+    TooLarge {
+        /// What was to be drawn.
+        what: &'static str,
+        /// Cells along its edge.
+        edge: usize,
+    },
+}
+
+impl ReportError {
+    /// A fault that a drawing library reports.
+    pub(crate) fn picture(error: impl std::fmt::Display) -> Self {
+        Self::Picture { reason: error.to_string() }
+    }
+}

@@ -1,0 +1,4 @@
+//! Reports of one watched forward pass.
+
+pub(crate) mod page;
+pub(crate) mod terminal;

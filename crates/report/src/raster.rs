@@ -1,0 +1,40 @@
+//! Attention matrices as small pictures: one pixel a cell, coloured by the scale.
+
+use base64::Engine;
+
+use crate::ReportError;
+use crate::colour;
+
+/// A PNG of `edge × edge` weights in row order, one pixel a cell.
+pub(crate) fn png(weights: &[f32], edge: usize) -> Result<Vec<u8>, ReportError> {
+    let size = u32::try_from(edge).map_err(|_| ReportError::TooLarge { what: "an attention map", edge })?;
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, size, size);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_palette(colour::palette());
+    let pixels: Vec<u8> = weights.iter().map(|weight| colour::step(*weight)).collect();
+    let mut writer = encoder.write_header().map_err(ReportError::picture)?;
+    writer.write_image_data(&pixels).map_err(ReportError::picture)?;
+    writer.finish().map_err(ReportError::picture)?;
+    Ok(bytes)
+}
+
+/// The same as a `data:` address.
+pub(crate) fn png_data(weights: &[f32], edge: usize) -> Result<String, ReportError> {
+    Ok(format!("data:image/png;base64,{}", base64::engine::general_purpose::STANDARD.encode(png(weights, edge)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_holds_the_steps_of_its_weights() {
+        let bytes = png(&[0.0, 1.0, 0.5, 0.25], 2).expect("drawn");
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
+        let mut pixels = vec![0; reader.output_buffer_size().expect("small")];
+        reader.next_frame(&mut pixels).expect("a frame");
+        assert_eq!(&pixels[..4], [0, 255, 128, 64]);
+    }
+}

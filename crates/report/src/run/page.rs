@@ -1,0 +1,188 @@
+//! The page of a run.
+
+use askama::Template;
+use glassbox_record::{Metric, TestVerdict};
+
+use crate::run::{Run, item};
+use crate::texts::Texts;
+use crate::words::{bound, gate_sentence, interval, number, status, status_class, status_meaning};
+use crate::{ReportError, chart};
+
+/// Most bytes of a page: it must open on any machine and travel by mail.
+const MOST_BYTES: usize = 9 << 20;
+/// Most wrong answers on a page; more are in the record.
+const MOST_ITEMS: usize = 60;
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct Page<'a> {
+    t: &'a Texts,
+    style: &'static str,
+    suite: &'a str,
+    subject: &'a str,
+    created: String,
+    status: String,
+    status_class: &'static str,
+    status_meaning: String,
+    totals: String,
+    tests: Vec<Test>,
+    failing: Vec<String>,
+    contrast: Vec<String>,
+    left_out: usize,
+    left_out_text: String,
+    identity: Vec<(String, String)>,
+    reproduce: String,
+}
+
+struct Test {
+    id: String,
+    kind: String,
+    status: String,
+    status_class: &'static str,
+    gates: Vec<Gate>,
+    series: Vec<Chart>,
+    metrics: Vec<Row>,
+    notes: Vec<String>,
+}
+
+struct Gate {
+    status: String,
+    status_class: &'static str,
+    sentence: String,
+    detectable: Option<String>,
+}
+
+struct Chart {
+    heading: String,
+    svg: String,
+}
+
+struct Row {
+    name: String,
+    meaning: String,
+    value: String,
+    interval: String,
+    n: usize,
+    floor: String,
+    p_value: String,
+}
+
+/// Fills the page in.
+pub(crate) fn html(run: &Run, t: &Texts) -> Result<String, ReportError> {
+    let failing = run.failing();
+    let mut bytes = 0;
+    let mut shown = Vec::new();
+    for trial in failing.iter().take(MOST_ITEMS) {
+        let html = item::html(run, t, trial, shown.is_empty())?;
+        bytes += html.len();
+        if bytes > MOST_BYTES {
+            break;
+        }
+        shown.push(html);
+    }
+    let mut contrast = Vec::new();
+    for trial in run.contrast() {
+        let html = item::html(run, t, trial, false)?;
+        bytes += html.len();
+        if bytes > MOST_BYTES {
+            break;
+        }
+        contrast.push(html);
+    }
+    let verdicts = &run.verdicts;
+    let left_out = failing.len() - shown.len();
+    let fingerprint = &run.manifest.fingerprint;
+    let page = Page {
+        t,
+        style: include_str!("../../templates/page.css"),
+        suite: &fingerprint.suite.name,
+        subject: &fingerprint.subject.name,
+        created: run.manifest.created.to_string(),
+        status: status(t, verdicts.status),
+        status_class: status_class(verdicts.status),
+        status_meaning: status_meaning(t, verdicts.status),
+        totals: totals(run, t),
+        tests: verdicts.tests.iter().map(|test| self::test(t, test)).collect(),
+        left_out,
+        left_out_text: t.with("left-out", &[("count", &left_out), ("looked", &run.looks.len())]),
+        failing: shown,
+        contrast,
+        identity: identity(run, t),
+        reproduce: t.with("reproduce-text", &[("run", &run.folder.display())]),
+    };
+    page.render().map_err(ReportError::picture)
+}
+
+/// What was asked and what came of it, in one line.
+pub(crate) fn totals(run: &Run, t: &Texts) -> String {
+    let totals = &run.verdicts.totals;
+    let values: [(&str, &dyn std::fmt::Display); 4] =
+        [("answered", &totals.answered), ("planned", &totals.planned), ("failed", &totals.failed), ("missing", &totals.missing)];
+    t.with("totals", &values)
+}
+
+fn test(t: &Texts, test: &TestVerdict) -> Test {
+    let metric = |name: &str| test.metrics.iter().find(|metric| metric.name == name);
+    Test {
+        id: test.id.clone(),
+        kind: t.with("test-of-kind", &[("kind", &test.kind), ("items", &test.items)]),
+        status: status(t, test.status),
+        status_class: status_class(test.status),
+        gates: test
+            .gates
+            .iter()
+            .map(|gate| Gate {
+                status: status(t, gate.status),
+                status_class: status_class(gate.status),
+                sentence: gate_sentence(t, gate, metric(&gate.metric)),
+                detectable: gate.detectable.map(|difference| format!("± {}", number(difference))),
+            })
+            .collect(),
+        series: test
+            .series
+            .iter()
+            .map(|series| {
+                let slice = series.slice.clone().unwrap_or_else(|| t.get("all-items"));
+                let by = t.with("by", &[("name", &series.name.replace('_', " ")), ("axis", &series.axis)]);
+                Chart { heading: format!("{by} ({slice})"), svg: chart::points(series) }
+            })
+            .collect(),
+        metrics: test.metrics.iter().map(|metric| row(t, test, metric)).collect(),
+        notes: test.notes.clone(),
+    }
+}
+
+fn row(t: &Texts, test: &TestVerdict, metric: &Metric) -> Row {
+    let threshold = test.gates.iter().find(|gate| gate.metric == metric.name);
+    let threshold = threshold.map(|gate| format!(" {}: {}.", t.get("threshold"), bound(t, gate.bound))).unwrap_or_default();
+    let undefined = metric.undefined.as_ref().map(|reason| format!(" {}.", t.with("undefined", &[("reason", reason)])));
+    let optional = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number);
+    Row {
+        name: metric.name.clone(),
+        meaning: format!("{}{threshold}{}", metric.meaning, undefined.unwrap_or_default()),
+        value: optional(metric.value),
+        interval: interval(t, metric.interval.as_ref()),
+        n: metric.n,
+        floor: optional(metric.floor),
+        p_value: metric.p_value.map_or_else(|| "–".to_owned(), |p| if p < 0.001 { "<0.001".to_owned() } else { number(p) }),
+    }
+}
+
+fn identity(run: &Run, t: &Texts) -> Vec<(String, String)> {
+    let fingerprint = &run.manifest.fingerprint;
+    let machine = &run.manifest.machine;
+    let mut rows = vec![
+        (t.get("run-name"), run.manifest.run.clone()),
+        (t.get("created"), run.manifest.created.to_string()),
+        (t.get("version"), fingerprint.glassbox.clone()),
+        (t.get("suite"), format!("{} ({}, {})", fingerprint.suite.name, fingerprint.suite.path, fingerprint.suite.hash)),
+    ];
+    for data in &fingerprint.data {
+        rows.push((t.get("data"), format!("{} ({}, {}, {})", data.name, data.path, data.items, data.hash)));
+    }
+    rows.push((t.get("subject"), fingerprint.subject.name.clone()));
+    rows.extend(fingerprint.subject.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
+    rows.push((t.get("seed"), fingerprint.seed.to_string()));
+    rows.push((t.get("machine"), format!("{} {}, {}", machine.os, machine.arch, machine.processors)));
+    rows
+}
