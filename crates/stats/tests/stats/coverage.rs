@@ -286,10 +286,10 @@ fn bounded_means_cover_nominally_on_average() {
 
 #[test]
 fn bounded_means_stay_honest_where_few_items_differ_and_the_bootstrap_does_not() {
-    let bounded = coverages(NEARLY_CONSTANT, RUNS, |values, population, resampling| {
+    let bounded = coverages(NEARLY_CONSTANT, 300, |values, population, resampling| {
         bounded_mean(values, population.range.0..=population.range.1, resampling)
     });
-    let bootstrap = coverages(NEARLY_CONSTANT, RUNS, |values, _, resampling| over_items(values, mean_of, resampling));
+    let bootstrap = coverages(NEARLY_CONSTANT, 300, |values, _, resampling| over_items(values, mean_of, resampling));
     publish("bounded mean 0.95, few items differ", &listed(NEARLY_CONSTANT, &bounded));
     publish("BCa bootstrap 0.95, few items differ", &listed(NEARLY_CONSTANT, &bootstrap));
     assert!(bounded.iter().all(|share| share.share > 0.95 - 3.0 * share.error), "{}", listed(NEARLY_CONSTANT, &bounded));
@@ -300,7 +300,7 @@ fn bounded_means_stay_honest_where_few_items_differ_and_the_bootstrap_does_not()
 fn guarded_bounded_means_never_cover_less_than_they_say() {
     let small = |population: &Population| Population { n: population.n / 4, ..*population };
     let populations: Vec<Population> = POPULATIONS.iter().chain(NEARLY_CONSTANT).map(small).collect();
-    let shares = coverages(&populations, RUNS, |values, population, resampling| {
+    let shares = coverages(&populations, 300, |values, population, resampling| {
         bounded_mean_guarded(values, population.range.0..=population.range.1, resampling)
     });
     publish("guarded bounded mean 0.95", &listed(&populations, &shares));
