@@ -28,7 +28,7 @@ fn main() {
         let seconds = best(200, || {
             workers.split(threads, 1, |range| {
                 black_box(range);
-            })
+            });
         });
         println!("handing {threads} empty pieces to {threads} threads: {:.1} us", seconds * 1e6);
     }

@@ -8,10 +8,10 @@ use glassbox_tensor::Matrix;
 
 /// Writes the embedding of every token, times `scale`.
 ///
-/// - `table`  [vocab, d_model], in any storage type; decoded exactly as `Matrix::decode_row` defines
-/// - `ids`    [token]
+/// - `table`  `[vocab, d_model]`, in any storage type; decoded exactly as `Matrix::decode_row` defines
+/// - `ids`    `[token]`
 /// - `scale`  1 for most models; the square root of d_model, rounded as the family says, for some
-/// - `out`    [token, d_model], overwritten
+/// - `out`    `[token, d_model]`, overwritten
 ///
 /// There is one version only: a lookup has no sum, so its definition is already its fastest form.
 ///

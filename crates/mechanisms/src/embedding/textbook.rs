@@ -12,11 +12,11 @@ use crate::matmul::textbook::exact;
 /// E = scale · onehot(ids) · W,   onehot[t, v] = 1 where v = ids[t], else 0
 /// ```
 ///
-/// - `table`  [vocab, d_model]
-/// - `ids`    [token]
+/// - `table`  `[vocab, d_model]`
+/// - `ids`    `[token]`
 /// - `scale`  factor on every number
 ///
-/// Returns [token, d_model].
+/// Returns `[token, d_model]`.
 pub fn look_up<F: NdFloat>(table: &Matrix, ids: &[u32], scale: f32) -> Array2<F> {
     let (vocab, d_model) = (table.rows(), table.columns());
     let one_hot = Array2::from_shape_fn((ids.len(), vocab), |(t, v)| if ids[t] as usize == v { F::one() } else { F::zero() });

@@ -30,7 +30,7 @@ impl Activation {
 
 /// Replaces every number by its activation.
 ///
-/// - `x`  [any], changed in place
+/// - `x`  `[any]`, changed in place
 pub fn activate_in_place(kernels: Kernels, activation: Activation, x: &mut [f32]) {
     match kernels {
         Kernels::Textbook => x.iter_mut().for_each(|x| *x = textbook::activate(activation, f64::from(*x)) as f32),
@@ -40,8 +40,8 @@ pub fn activate_in_place(kernels: Kernels, activation: Activation, x: &mut [f32]
 
 /// The gate of a gated feed-forward layer: `up = act(gate) · up`, number by number.
 ///
-/// - `gate`  [any], the gate projection
-/// - `up`    [the same], the up projection; overwritten
+/// - `gate`  `[any]`, the gate projection
+/// - `up`    `[the same]`, the up projection; overwritten
 ///
 /// # Panics
 ///

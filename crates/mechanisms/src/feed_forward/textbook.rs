@@ -30,11 +30,11 @@ pub fn activate<F: NdFloat>(activation: Activation, x: F) -> F {
 
 /// A plain feed-forward layer: `W_down act(W_up x + b_up) + b_down`. The hidden numbers between the maps are stored as `f32`.
 ///
-/// - `x`     [token, d_model]
-/// - `up`    [hidden, d_model] with bias [hidden]
-/// - `down`  [d_model, hidden] with bias [d_model]
+/// - `x`     `[token, d_model]`
+/// - `up`    `[hidden, d_model]` with bias `[hidden]`
+/// - `down`  `[d_model, hidden]` with bias `[d_model]`
 ///
-/// Returns [token, d_model]. Source: Vaswani et al. 2017, eq. 2 (arXiv:1706.03762), there with ReLU.
+/// Returns `[token, d_model]`. Source: Vaswani et al. 2017, eq. 2 (arXiv:1706.03762), there with ReLU.
 pub fn plain<F: NdFloat>(activation: Activation, x: &[f32], up: (&Matrix, Option<&[f32]>), down: (&Matrix, Option<&[f32]>)) -> Vec<F> {
     let hidden: Vec<F> = mapped(x, up);
     let hidden: Vec<f32> = hidden.iter().map(|h| stored(activate(activation, *h))).collect();
@@ -43,11 +43,11 @@ pub fn plain<F: NdFloat>(activation: Activation, x: &[f32], up: (&Matrix, Option
 
 /// A gated feed-forward layer: `W_down (act(W_gate x) ⊙ W_up x)`. The hidden numbers between the maps are stored as `f32`.
 ///
-/// - `x`           [token, d_model]
-/// - `gate`, `up`  [hidden, d_model]
-/// - `down`        [d_model, hidden]
+/// - `x`           `[token, d_model]`
+/// - `gate`, `up`  `[hidden, d_model]`
+/// - `down`        `[d_model, hidden]`
 ///
-/// Returns [token, d_model]. Source: Shazeer 2020, GLU Variants Improve Transformer (arXiv:2002.05202).
+/// Returns `[token, d_model]`. Source: Shazeer 2020, GLU Variants Improve Transformer (arXiv:2002.05202).
 pub fn gated<F: NdFloat>(activation: Activation, x: &[f32], gate: &Matrix, up: &Matrix, down: &Matrix) -> Vec<F> {
     let (gates, ups): (Vec<F>, Vec<F>) = (mapped(x, (gate, None)), mapped(x, (up, None)));
     let hidden: Vec<f32> = gates.iter().zip(&ups).map(|(g, u)| stored(activate(activation, *g) * *u)).collect();

@@ -27,10 +27,10 @@ vector_twin! {
 
 /// Maps every token through a linear layer: `out = x Wᵀ + b`.
 ///
-/// - `weight`  [out, in], in any storage type; decoded exactly as `Matrix::decode_row` defines
-/// - `x`       [token, in]
-/// - `bias`    [out], added after the dot product is complete
-/// - `out`     [token, out], overwritten
+/// - `weight`  `[out, in]`, in any storage type; decoded exactly as `Matrix::decode_row` defines
+/// - `x`       `[token, in]`
+/// - `bias`    `[out]`, added after the dot product is complete
+/// - `out`     `[token, out]`, overwritten
 ///
 /// With [`Kernels::Fast`], an output depends only on its weight row and its token: the same bits for one token as for many,
 /// for one thread as for sixteen, on AVX2 as in portable code.

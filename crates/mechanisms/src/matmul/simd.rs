@@ -106,8 +106,8 @@ fn decode_with<const BYTES: usize, const GROUPS: usize, S: Copy + Default>(
 
 /// Rows of `f32` weights times many tokens.
 ///
-/// - `panel`  [row, in], small enough for the second-level cache
-/// - `x`      [token, in]
+/// - `panel`  `[row, in]`, small enough for the second-level cache
+/// - `x`      `[token, in]`
 /// - `out`    for every token its outputs, one for each row of the panel
 ///
 /// Four rows meet three tokens in twelve registers of lanes. Long rows are walked in passes of [`DEPTH`], between which the lanes

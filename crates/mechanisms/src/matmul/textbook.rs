@@ -10,10 +10,10 @@ use ndarray::NdFloat;
 /// out[t, o] = b[o] + Σ_i W[o, i] x[t, i]
 /// ```
 ///
-/// - `weight`  [out, in]
-/// - `x`       [token, in]
-/// - `bias`    [out]
-/// - `out`     [token, out], overwritten
+/// - `weight`  `[out, in]`
+/// - `x`       `[token, in]`
+/// - `bias`    `[out]`
+/// - `out`     `[token, out]`, overwritten
 pub fn project<F: NdFloat>(weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out: &mut [F]) {
     let (outputs, inputs) = (weight.rows(), weight.columns());
     let mut row = vec![0.0_f32; inputs];

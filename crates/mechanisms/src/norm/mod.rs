@@ -9,10 +9,10 @@ use crate::Kernels;
 
 /// Divides every row by its root mean square, then multiplies by `gain`.
 ///
-/// - `x`     [row, d], `d = gain.len()`
-/// - `gain`  [d]; where a family stores `w` and means `1 + w`, the 1 has been added already
+/// - `x`     `[row, d]`, `d = gain.len()`
+/// - `gain`  `[d]`; where a family stores `w` and means `1 + w`, the 1 has been added already
 /// - `eps`   added to the mean square, so that a row of zeros stays zero
-/// - `out`   [row, d], overwritten
+/// - `out`   `[row, d]`, overwritten
 ///
 /// # Panics
 ///
@@ -27,11 +27,11 @@ pub fn rms_norm(kernels: Kernels, x: &[f32], gain: &[f32], eps: f32, out: &mut [
 
 /// Subtracts every row's mean, divides by its standard deviation (over d, not d − 1), then applies `gain` and `bias`.
 ///
-/// - `x`     [row, d], `d = gain.len()`
-/// - `gain`  [d]
-/// - `bias`  [d]; without one, zero
+/// - `x`     `[row, d]`, `d = gain.len()`
+/// - `gain`  `[d]`
+/// - `bias`  `[d]`; without one, zero
 /// - `eps`   added to the variance
-/// - `out`   [row, d], overwritten
+/// - `out`   `[row, d]`, overwritten
 ///
 /// # Panics
 ///

@@ -11,10 +11,10 @@ use crate::matmul::textbook::exact;
 /// y_i = g_i x_i / sqrt(mean(x²) + eps)
 /// ```
 ///
-/// - `x`     [row, d]
-/// - `gain`  [d], the `g`
+/// - `x`     `[row, d]`
+/// - `gain`  `[d]`, the `g`
 /// - `eps`   keeps a row of zeros from dividing by zero
-/// - `out`   [row, d], overwritten
+/// - `out`   `[row, d]`, overwritten
 ///
 /// Source: Zhang and Sennrich 2019, Root Mean Square Layer Normalization (arXiv:1910.07467).
 pub fn rms_norm<F: NdFloat>(x: &[f32], gain: &[f32], eps: f32, out: &mut [F]) {
@@ -37,11 +37,11 @@ pub fn rms_norm<F: NdFloat>(x: &[f32], gain: &[f32], eps: f32, out: &mut [F]) {
 /// y_i = g_i (x_i - mean(x)) / sqrt(var(x) + eps) + b_i,   var(x) = mean((x - mean(x))²)
 /// ```
 ///
-/// - `x`     [row, d]
-/// - `gain`  [d], the `g`
-/// - `bias`  [d], the `b`; zero where absent
+/// - `x`     `[row, d]`
+/// - `gain`  `[d]`, the `g`
+/// - `bias`  `[d]`, the `b`; zero where absent
 /// - `eps`   keeps a constant row from dividing by zero
-/// - `out`   [row, d], overwritten
+/// - `out`   `[row, d]`, overwritten
 ///
 /// Source: Ba, Kiros and Hinton 2016, Layer Normalization (arXiv:1607.06450).
 pub fn layer_norm<F: NdFloat>(x: &[f32], gain: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [F]) {
