@@ -20,10 +20,14 @@ pub struct Settings {
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishReason {
-    /// An end token or a stop string.
-    Stop,
-    /// `max_tokens` tokens, or no room left in the context.
-    Length,
+    /// The model ended its turn.
+    EndToken,
+    /// A stop string was met.
+    StopString,
+    /// `max_tokens` tokens were generated.
+    MaxTokens,
+    /// Prompt and answer fill the context.
+    ContextFull,
 }
 
 /// One token of the answer.
@@ -53,7 +57,9 @@ pub struct Answer {
 #[non_exhaustive]
 pub enum GenerationError {
     /// The prompt leaves no room for an answer.
-    #[error("the prompt has {prompt_tokens} tokens, and the context has room for {context_tokens}; shorten the prompt or raise the context")]
+    #[error(
+        "the prompt has {prompt_tokens} tokens, and the context has room for {context_tokens}; shorten the prompt or raise the context"
+    )]
     PromptTooLong {
         /// Tokens of the prompt.
         prompt_tokens: usize,
@@ -135,8 +141,12 @@ impl<'a> Generation<'a> {
         let answered = self.ids.len() - self.prompt_tokens;
         // The last token's key is stored with the next one, so prompt and answer together fill the context exactly.
         let stored = self.session.ids().len() < self.ids.len();
-        if answered >= self.settings.max_tokens || self.session.room() <= usize::from(stored) {
-            self.ended = Some(FinishReason::Length);
+        if answered >= self.settings.max_tokens {
+            self.ended = Some(FinishReason::MaxTokens);
+            return Ok(None);
+        }
+        if self.session.room() <= usize::from(stored) {
+            self.ended = Some(FinishReason::ContextFull);
             return Ok(None);
         }
         if stored {
@@ -145,13 +155,13 @@ impl<'a> Generation<'a> {
         }
         let id = self.sampler.next(&self.logits, &self.ids);
         if self.settings.end_ids.contains(&id) {
-            self.ended = Some(FinishReason::Stop);
+            self.ended = Some(FinishReason::EndToken);
             return Ok(None);
         }
         self.ids.push(id);
         let text = self.stop.push(&self.decoder.push(self.tokenizer, id));
         if self.stop.stopped() {
-            self.ended = Some(FinishReason::Stop);
+            self.ended = Some(FinishReason::StopString);
         }
         self.text.push_str(&text);
         Ok(Some(Step { id, text, logits: self.logits.clone() }))
@@ -167,6 +177,6 @@ impl<'a> Generation<'a> {
         }
         self.text.push_str(&held);
         let ids = self.ids.split_off(self.prompt_tokens);
-        (Answer { text: self.text, ids, finish_reason: self.ended.unwrap_or(FinishReason::Length) }, held)
+        (Answer { text: self.text, ids, finish_reason: self.ended.unwrap_or(FinishReason::MaxTokens) }, held)
     }
 }

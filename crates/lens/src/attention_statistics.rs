@@ -32,6 +32,7 @@ pub struct HeadStatistics {
 pub struct AttentionStatistics {
     rows: Range<usize>,
     spans: Vec<Range<usize>>,
+    windows: Vec<Option<usize>>,
     heads: Vec<(HeadStatistics, usize)>,
 }
 
@@ -39,7 +40,13 @@ impl AttentionStatistics {
     /// Watches the query rows `rows`; `spans` are token ranges, both in absolute positions.
     #[must_use]
     pub fn new(rows: Range<usize>, spans: Vec<Range<usize>>) -> Self {
-        Self { rows, spans, heads: Vec::new() }
+        Self { rows, spans, windows: Vec::new(), heads: Vec::new() }
+    }
+
+    /// Tells how many keys a row of each layer can see (`None`: all up to itself); without it every layer sees all.
+    #[must_use]
+    pub fn with_windows(self, windows: Vec<Option<usize>>) -> Self {
+        Self { windows, ..self }
     }
 
     /// The means, by layer and head. Empty where no watched row was met.
@@ -58,11 +65,17 @@ impl AttentionStatistics {
     }
 }
 
-/// The mass that span `span` gets at query `row` when every visible key (`0..=row`) gets the same: the baseline of span mass.
+/// The keys that query `row` can see: all up to itself, or the last `window` of them.
 #[must_use]
-pub fn uniform_mass(span: &Range<usize>, row: usize) -> f64 {
-    let visible = span.end.min(row + 1).saturating_sub(span.start);
-    visible as f64 / (row + 1) as f64
+pub fn visible_keys(row: usize, window: Option<usize>) -> Range<usize> {
+    window.map_or(0, |window| (row + 1).saturating_sub(window))..row + 1
+}
+
+/// The mass that `span` gets when every key of `visible` gets the same: the baseline of span mass.
+#[must_use]
+pub fn uniform_mass(span: &Range<usize>, visible: &Range<usize>) -> f64 {
+    let seen = span.end.min(visible.end).saturating_sub(span.start.max(visible.start));
+    seen as f64 / visible.len().max(1) as f64
 }
 
 impl HeadStatistics {
@@ -79,7 +92,7 @@ impl HeadStatistics {
         }
     }
 
-    fn add_row(&mut self, weights: &[f32], row: usize, spans: &[Range<usize>]) {
+    fn add_row(&mut self, weights: &[f32], row: usize, visible: usize, spans: &[Range<usize>]) {
         let sum_over = |range: Range<usize>| weights[range].iter().map(|p| f64::from(*p)).sum::<f64>();
         for (mass, span) in self.span_mass.iter_mut().zip(spans) {
             *mass += sum_over(span.start.min(weights.len())..span.end.min(weights.len()));
@@ -87,7 +100,6 @@ impl HeadStatistics {
         let mut entropy = 0.0;
         let mut squares = 0.0;
         let mut distance = 0.0;
-        let mut visible = 0_usize;
         for (key, weight) in weights.iter().enumerate() {
             let p = f64::from(*weight);
             if p > 0.0 {
@@ -95,7 +107,6 @@ impl HeadStatistics {
                 squares += p * p;
                 distance += p * (row as f64 - key as f64);
             }
-            visible += usize::from(key <= row);
         }
         self.entropy_nats += entropy;
         self.normalised_entropy += if visible > 1 { entropy / (visible as f64).ln() } else { 0.0 };
@@ -129,12 +140,13 @@ impl Observer for AttentionStatistics {
     fn see(&mut self, at: At, value: View<'_>) {
         let Ok([heads, queries, keys]) = value.sizes_of(["head", "query", "key"]) else { return };
         let (rows, spans) = (self.rows.clone(), self.spans.clone());
+        let window = self.windows.get(at.layer).copied().flatten();
         for head in 0..heads {
             let weights = &value.values()[head * queries * keys..][..queries * keys];
             let watched = (at.first_row..).zip(weights.chunks_exact(keys.max(1))).filter(|(row, _)| rows.contains(row));
             let (sums, count) = self.entry(at.layer, head);
             for (row, weights) in watched {
-                sums.add_row(weights, row, &spans);
+                sums.add_row(weights, row, visible_keys(row, window).len(), &spans);
                 *count += 1;
             }
         }
@@ -165,15 +177,26 @@ mod tests {
     fn a_uniform_row_has_entropy_one_and_the_mass_of_the_baseline() {
         let head = statistics_of(&[0.25; 4], 3, vec![0..3, 3..4]);
         assert!((head.normalised_entropy - 1.0).abs() < 1e-12, "{}", head.normalised_entropy);
-        assert_eq!(head.span_mass, [uniform_mass(&(0..3), 3), uniform_mass(&(3..4), 3)]);
+        assert_eq!(head.span_mass, [uniform_mass(&(0..3), &(0..4)), uniform_mass(&(3..4), &(0..4))]);
         assert_eq!(head.effective_support, 4.0);
         assert_eq!(head.sink_mass, 0.25);
     }
 
     #[test]
     fn the_baseline_counts_only_keys_that_the_row_can_see() {
-        assert_eq!(uniform_mass(&(2..6), 3), 0.5);
-        assert_eq!(uniform_mass(&(5..6), 3), 0.0);
+        assert_eq!(uniform_mass(&(2..6), &visible_keys(3, None)), 0.5);
+        assert_eq!(uniform_mass(&(5..6), &visible_keys(3, None)), 0.0);
+        assert_eq!(visible_keys(9, Some(4)), 6..10);
+        assert_eq!(uniform_mass(&(0..7), &visible_keys(9, Some(4))), 0.25);
+    }
+
+    #[test]
+    fn a_row_with_a_window_is_held_against_the_keys_that_it_can_see() {
+        let mut observer = AttentionStatistics::new(3..4, Vec::new()).with_windows(vec![Some(2)]);
+        let at = At { layer: 0, site: Site::Pattern, first_row: 3 };
+        observer.see(at, View::new(Site::Pattern.axes(), &[1, 1, 4], &[0.0, 0.0, 0.5, 0.5]).expect("sizes match"));
+        let head = observer.finish().remove(0);
+        assert!((head.normalised_entropy - 1.0).abs() < 1e-12, "{}", head.normalised_entropy);
     }
 
     #[test]

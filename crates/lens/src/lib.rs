@@ -1,6 +1,7 @@
 //! Observers: what happened inside a forward pass, in numbers and pictures.
 //!
 //! - [`Capture`]: keeps the values of chosen sites and writes them as safetensors
+//! - [`AttentionRows`]: exact rows of the attention of chosen heads
 //! - [`AttentionStatistics`]: per layer and head, how much of the attention of chosen rows each span of the prompt got, and how spread it was
 //! - [`HeadMaps`]: the attention matrix of chosen heads, pooled to a size that fits a page
 //! - [`choose_heads`]: which heads are worth showing, and why
@@ -8,6 +9,7 @@
 //!
 //! Invariant: an observer works on anything that has sites; nothing here knows a model.
 
+mod attention_rows;
 mod attention_statistics;
 mod capture;
 mod choice;
@@ -15,7 +17,8 @@ mod head_maps;
 mod next_tokens;
 mod panel;
 
-pub use attention_statistics::{AttentionStatistics, HeadStatistics, uniform_mass};
+pub use attention_rows::AttentionRows;
+pub use attention_statistics::{AttentionStatistics, HeadStatistics, uniform_mass, visible_keys};
 pub use capture::{Capture, CaptureError};
 pub use choice::choose_heads;
 pub use head_maps::{HeadMap, HeadMaps, HeadRef};

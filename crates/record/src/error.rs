@@ -78,6 +78,12 @@ pub enum RecordError {
 }
 
 impl RecordError {
+    /// Whether the file system refused, as it does when the disk is full; everything else is in the record or in how it is used.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }

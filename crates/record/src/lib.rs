@@ -39,7 +39,7 @@ pub use inspection::{HeadSummary, InspectedModel, Inspection, NextTokenRow, Pool
 pub use look::{HeadMap, LayerLook, Look, LookReason, Looked, PromptSpan, TokenText};
 pub use manifest::{DataIdentity, Difference, Fingerprint, Machine, Manifest, SubjectIdentity, SubjectKind, SuiteIdentity};
 pub use plan::{Condition, Expected, Passage, PassageRole, PlannedTrial, TrialContent};
-pub use reader::RunReader;
+pub use reader::{RunReader, run_folders};
 pub use request::{Message, Piece, Request, Role, Sampling};
 pub use score::{Judgement, Rung, Score};
 pub use time::Timestamp;

@@ -113,6 +113,19 @@ impl RunReader {
     }
 }
 
+/// The runs in a folder of runs, oldest first; none where the folder does not exist.
+///
+/// Errors: a folder that cannot be listed.
+pub fn run_folders(runs: &Path) -> Result<Vec<PathBuf>, RecordError> {
+    if !runs.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(runs).map_err(RecordError::io("list", runs))?;
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.join(MANIFEST.name).is_file()).collect();
+    folders.sort();
+    Ok(folders)
+}
+
 /// Lets an attempt count for its trial, unless an answer is there already.
 pub(crate) fn count(outcomes: &mut BTreeMap<Digest, Attempt>, attempt: Attempt) {
     let answered = outcomes.get(&attempt.trial).is_some_and(|earlier| matches!(earlier.outcome, Outcome::Answered(_)));

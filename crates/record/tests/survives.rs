@@ -240,3 +240,14 @@ fn a_trial_planned_twice_is_refused_before_a_folder_is_made() {
     assert!(error.ends_with("is planned twice, the second time for item `item-0` of test `evidence`"), "{error}");
     assert_eq!(fs::read_dir(runs.path()).expect("the folder").count(), 0);
 }
+
+#[test]
+fn the_record_of_the_first_version_is_still_read() {
+    let reader = RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/v1")).expect("a run");
+    let plan = reader.plan().expect("readable");
+    assert_eq!((plan.len(), reader.outcomes().expect("readable").len()), (reader.manifest().trials, plan.len()));
+    let verdicts = reader.verdicts().expect("readable").expect("it was concluded");
+    assert_eq!((verdicts.version, verdicts.totals.planned, verdicts.totals.failed), (1, plan.len(), 0));
+    assert_eq!(reader.scores().expect("readable").map(|scores| scores.len()), Some(plan.len()));
+    assert!(reader.looks().expect("readable").iter().any(|look| !look.looked.layers.is_empty() && !look.looked.maps.is_empty()));
+}

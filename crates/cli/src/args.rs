@@ -1,0 +1,233 @@
+//! What a user may type.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Open the box: run, watch, test and explain language models on a CPU.
+#[derive(Parser, Debug)]
+#[command(name = "glassbox", version, about, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Continue a text, or answer as a chat
+    Generate(Generate),
+    /// Show what happens inside: tokens, next tokens, attention, entropy; or save activations
+    Inspect(Inspect),
+    /// Run a suite against a model and give verdicts
+    #[command(alias = "eval")]
+    Test(Test),
+    /// Run the built-in suite on the built-in model
+    Demo(Demo),
+    /// Make the reports of a finished run again
+    Report(Report),
+    /// What models there are, and what is in one
+    #[command(subcommand)]
+    Models(Models),
+    /// Print the forward pass of a model, with its sizes
+    Explain(ModelChoice),
+    /// List the watchable sites
+    Sites,
+    /// Print the JSON schema of a suite file
+    Schema,
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which model, and how it runs.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct ModelChoice {
+    /// A .gguf file, a Hugging Face folder, org/name in the Hugging Face cache, or `specimen`
+    #[arg(short, long, value_name = "MODEL", env = "GLASSBOX_MODEL", default_value = "specimen")]
+    pub(crate) model: String,
+    /// Threads; by default as many as the machine has cores
+    #[arg(short, long, value_name = "N", env = "GLASSBOX_THREADS")]
+    pub(crate) threads: Option<std::num::NonZeroUsize>,
+    /// Which version of every mechanism runs: `fast`, or `textbook`, the definitions in double precision
+    #[arg(long, value_name = "KERNELS", default_value = "fast")]
+    pub(crate) kernels: KernelChoice,
+    /// Accept a configuration key that nothing reads, with the reason why it is harmless
+    #[arg(long, value_name = "KEY=REASON")]
+    pub(crate) allow_unread: Vec<String>,
+}
+
+/// The kernel sets by name.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KernelChoice {
+    Fast,
+    Textbook,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Generate {
+    #[command(flatten)]
+    pub(crate) model: ModelChoice,
+    /// The text to continue; `-` reads standard input
+    pub(crate) text: String,
+    /// Ask as a chat, with the model's own template
+    #[arg(long)]
+    pub(crate) chat: bool,
+    /// System message of the chat
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub(crate) system: Option<String>,
+    /// Most tokens to generate
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 256)]
+    pub(crate) max_tokens: usize,
+    /// Divides the logits; 0 always takes the most probable token
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    pub(crate) temperature: f32,
+    /// Keep the K most probable tokens
+    #[arg(long, value_name = "K")]
+    pub(crate) top_k: Option<usize>,
+    /// Keep the most probable tokens that together reach P
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    pub(crate) top_p: f32,
+    /// Drop tokens less probable than P times the most probable
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub(crate) min_p: f32,
+    /// Penalty on tokens that occurred already; 1 is off
+    #[arg(long, value_name = "R", default_value_t = 1.0)]
+    pub(crate) repetition_penalty: f32,
+    /// Seed of the random numbers
+    #[arg(short, long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Text at which the answer ends; may be given more than once
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) stop: Vec<String>,
+    /// Go on past the end of the model's turn
+    #[arg(long)]
+    pub(crate) ignore_end: bool,
+    /// Context in tokens; by default prompt and answer
+    #[arg(short, long, value_name = "TOKENS")]
+    pub(crate) context: Option<usize>,
+    /// One JSON document instead of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    pub(crate) model: ModelChoice,
+    /// The prompt; `-` reads standard input
+    #[arg(required_unless_present = "ids")]
+    pub(crate) text: Option<String>,
+    /// Token ids instead of a text, as in 1,5,9; needs no tokenizer
+    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "text")]
+    pub(crate) ids: Vec<u32>,
+    /// Render the text as a chat, with the model's own template
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) chat: bool,
+    /// System message of the chat
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub(crate) system: Option<String>,
+    /// Write a self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write a picture of the attention maps
+    #[arg(long, value_name = "FILE")]
+    pub(crate) png: Option<PathBuf>,
+    /// Write the same picture as vectors
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Sites to save, as in logits,blocks.*.attn.pattern (`glassbox sites` lists them)
+    #[arg(long, value_name = "SITES", value_delimiter = ',', requires = "out")]
+    pub(crate) site: Vec<String>,
+    /// Where to save the sites, as safetensors
+    #[arg(long, value_name = "FILE", requires = "site")]
+    pub(crate) out: Option<PathBuf>,
+    /// Refuse to save more than this many MiB
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    pub(crate) out_limit_mib: u64,
+    /// Next tokens to list
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Heads to draw, as in 3.5,4.0 (layer.head); by default the most telling ones
+    #[arg(long, value_name = "HEADS", value_delimiter = ',')]
+    pub(crate) heads: Vec<String>,
+    /// Most heads to draw
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub(crate) max_heads: usize,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Test {
+    #[command(flatten)]
+    pub(crate) model: ModelChoice,
+    /// The suite file, or the name of a built-in suite: evidence, order
+    pub(crate) suite: String,
+    #[command(flatten)]
+    pub(crate) run: RunChoice,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Demo {
+    #[command(flatten)]
+    pub(crate) run: RunChoice,
+}
+
+/// How a suite runs and where it writes.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct RunChoice {
+    /// Folder of the runs
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    /// Go on with an interrupted run, given by its folder or name; `last` is the newest
+    #[arg(long, value_name = "RUN")]
+    pub(crate) resume: Option<String>,
+    /// Use at most this many items of every test
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Inconclusive gates end with exit code 101
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Language of the report: en or zh-CN
+    #[arg(long, value_name = "LANG", default_value = "en", env = "GLASSBOX_LANG")]
+    pub(crate) lang: String,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no table
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Report {
+    /// Folder of the run
+    pub(crate) run: PathBuf,
+    /// Language of the report: en or zh-CN
+    #[arg(long, value_name = "LANG", default_value = "en", env = "GLASSBOX_LANG")]
+    pub(crate) lang: String,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Models {
+    /// The built-in model, models in this folder, models in the Hugging Face cache
+    List {
+        /// Look for files in this folder too
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Architecture, sizes, storage types and tokenizer of one model
+    Info {
+        #[command(flatten)]
+        model: ModelChoice,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}

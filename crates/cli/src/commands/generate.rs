@@ -1,0 +1,102 @@
+//! `generate`: prompt in, text out, as it comes.
+
+use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Session, Settings};
+use glassbox_lens::NextTokens;
+use serde::Serialize;
+
+use crate::args::Generate;
+use crate::exit::{Exit, Failure};
+use crate::opened::Opened;
+use crate::{Outcome, signals, terminal};
+
+/// The document of `--json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    format: &'static str,
+    version: u32,
+    model: &'a str,
+    prompt: &'a str,
+    prompt_ids: &'a [u32],
+    text: &'a str,
+    tokens: Vec<Token>,
+    finish_reason: &'static str,
+    seed: u64,
+}
+
+/// One token of the answer.
+#[derive(Serialize)]
+struct Token {
+    id: u32,
+    text: String,
+    /// Natural logarithm of the raw probability: before penalty, temperature and filters.
+    log_probability: Option<f64>,
+}
+
+pub(crate) fn run(command: &Generate) -> Outcome {
+    signals::listen();
+    let opened = Opened::open(&command.model)?;
+    let prompt = opened.read(&command.text, command.chat, command.system.as_deref())?;
+    let tokenizer = opened.tokenizer()?;
+    let settings = Settings {
+        max_tokens: command.max_tokens,
+        sampling: Sampling {
+            temperature: command.temperature,
+            top_k: command.top_k,
+            top_p: command.top_p,
+            min_p: command.min_p,
+            repetition_penalty: command.repetition_penalty,
+            seed: command.seed,
+        },
+        stop: command.stop.clone(),
+        end_ids: if command.ignore_end { Vec::new() } else { opened.end_ids() },
+    };
+    settings.sampling.check().map_err(Failure::usage)?;
+    let wanted = prompt.ids.len().saturating_add(command.max_tokens);
+    let context = command.context.unwrap_or_else(|| opened.context_for(wanted));
+    let mut session = Session::new(&opened.model, context, opened.memory_limit).map_err(Failure::usage)?;
+    let mut generation =
+        Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(failure)?;
+    let mut tokens = Vec::new();
+    let mut interrupted = false;
+    while let Some(step) = generation.next_step().map_err(failure)? {
+        if command.json {
+            let next = NextTokens::of(&step.logits, step.logits.len());
+            let chosen = next.top.iter().find(|token| token.id == step.id);
+            let log_probability = chosen.map(|token| token.log_probability).filter(|value| value.is_finite());
+            tokens.push(Token { id: step.id, text: opened.token_text(step.id), log_probability });
+        } else {
+            terminal::print(&step.text)?;
+        }
+        interrupted = signals::interrupted().load(std::sync::atomic::Ordering::SeqCst);
+        if interrupted {
+            break;
+        }
+    }
+    let (answer, held) = generation.finish();
+    if command.json {
+        let finish_reason = match answer.finish_reason {
+            FinishReason::EndToken | FinishReason::StopString => "stop",
+            FinishReason::MaxTokens | FinishReason::ContextFull => "length",
+        };
+        let document = Document {
+            format: "glassbox-generation",
+            version: 1,
+            model: &opened.name,
+            prompt: &prompt.text,
+            prompt_ids: &prompt.ids,
+            text: &answer.text,
+            tokens,
+            finish_reason: if interrupted { "interrupted" } else { finish_reason },
+            seed: command.seed,
+        };
+        let text = serde_json::to_string_pretty(&document).map_err(Failure::internal)?;
+        terminal::print(&format!("{text}\n"))?;
+    } else {
+        terminal::print(&format!("{held}\n"))?;
+    }
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Success })
+}
+
+fn failure(error: GenerationError) -> Failure {
+    Failure::usage(error)
+}

@@ -1,0 +1,167 @@
+//! `inspect`: one forward pass under observation.
+
+use std::path::Path;
+
+use glassbox_anatomy::{Observer, SitePattern};
+use glassbox_generate::Session;
+use glassbox_lens::{AttentionStatistics, Capture, HeadMaps, HeadRef, HeadStatistics, NextTokens, Panel, choose_heads};
+use glassbox_model::Rows;
+use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
+use glassbox_report::Lang;
+
+use crate::args::Inspect;
+use crate::exit::{Exit, Failure};
+use crate::opened::{Opened, Read};
+use crate::{Outcome, terminal};
+
+/// Cells along the edge of a drawn map; more than about two a pixel column would not be seen.
+const MAX_EDGE: usize = 256;
+
+pub(crate) fn run(command: &Inspect) -> Outcome {
+    let opened = Opened::open(&command.model)?;
+    let prompt = match &command.text {
+        Some(text) => opened.read(text, command.chat, command.system.as_deref())?,
+        None => opened.read_ids(&command.ids)?,
+    };
+    if !command.site.is_empty() {
+        save_sites(command, &opened, &prompt)?;
+    }
+    let pictures = command.html.is_some() || command.png.is_some() || command.svg.is_some();
+    if command.site.is_empty() || pictures || command.json {
+        show(command, &opened, &prompt)?;
+    }
+    Ok(Exit::Success)
+}
+
+fn save_sites(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
+    let pattern = |text: &String| text.parse::<SitePattern>().map_err(|error| Failure::usage(error).hint("`glassbox sites` lists them"));
+    let patterns = command.site.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
+    let mut capture = Capture::new(patterns, command.out_limit_mib << 20);
+    watch(opened, prompt, Rows::All, &mut capture)?;
+    let Some(out) = &command.out else { return Ok(()) };
+    capture.write(out).map_err(|error| match error {
+        glassbox_lens::CaptureError::Write { .. } => Failure::internal(error),
+        _ => Failure::usage(error),
+    })?;
+    terminal::remark(&format!("wrote {}", out.display()));
+    Ok(())
+}
+
+fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
+    let inspection = inspect(command, opened, prompt)?;
+    let lang = Lang::En;
+    if let Some(path) = &command.html {
+        write(path, glassbox_report::inspection_html(&inspection, lang).map_err(Failure::internal)?.as_bytes())?;
+    }
+    if let Some(path) = &command.svg {
+        write(path, glassbox_report::inspection_svg(&inspection).map_err(Failure::internal)?.as_bytes())?;
+    }
+    if let Some(path) = &command.png {
+        let picture = glassbox_report::inspection_png(&inspection).map_err(Failure::internal)?;
+        for warning in &picture.warnings {
+            terminal::remark(&format!("warning: {warning}"));
+        }
+        write(path, &picture.png)?;
+    }
+    if command.json {
+        let text = serde_json::to_string_pretty(&inspection).map_err(Failure::internal)?;
+        terminal::print(&format!("{text}\n"))?;
+    } else if command.html.is_none() && command.png.is_none() && command.svg.is_none() {
+        terminal::print(&glassbox_report::inspection_terminal(&inspection, lang, terminal::width()))?;
+    }
+    Ok(())
+}
+
+fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspection, Failure> {
+    let tokens = prompt.ids.len();
+    let mut all_rows = AttentionStatistics::new(0..tokens, Vec::new());
+    let ranges = prompt.spans.iter().map(|span| span.first_token..span.first_token + span.tokens).collect();
+    let mut last_row = AttentionStatistics::new(tokens.saturating_sub(1)..tokens, ranges);
+    let logits = watch(opened, prompt, Rows::Last, &mut Panel::new(vec![&mut all_rows, &mut last_row]))?;
+    let heads = all_rows.finish();
+    let chosen = chosen_heads(command, &heads)?;
+    let refs: Vec<HeadRef> = chosen.iter().map(|(head, _)| *head).collect();
+    let mut maps = HeadMaps::new(&refs, tokens, MAX_EDGE);
+    watch(opened, prompt, Rows::None, &mut maps)?;
+    let next = NextTokens::of(&logits, command.top);
+    let blueprint = opened.model.blueprint();
+    Ok(Inspection {
+        format: Inspection::FORMAT.to_owned(),
+        version: glassbox_record::FORMAT_VERSION,
+        model: InspectedModel {
+            name: opened.name.clone(),
+            description: opened.description(),
+            layers: blueprint.layers.len(),
+            heads: blueprint.attention.heads.heads(),
+            kv_heads: blueprint.attention.heads.kv_heads(),
+        },
+        text: prompt.text.clone(),
+        tokens: prompt.tokens.clone(),
+        spans: prompt.spans.clone(),
+        next: next
+            .top
+            .iter()
+            .map(|token| NextTokenRow {
+                id: token.id,
+                text: opened.token_text(token.id),
+                logit: token.logit,
+                probability: token.log_probability.exp(),
+            })
+            .collect(),
+        next_entropy_nats: next.entropy_nats,
+        heads: heads.iter().zip(last_row.finish()).map(|(all, last)| summary(all, last)).collect(),
+        maps: maps
+            .finish()
+            .into_iter()
+            .zip(chosen)
+            .map(|(map, (head, why))| PooledMap {
+                layer: head.layer,
+                head: head.head,
+                why,
+                cell_tokens: map.cell,
+                edge: map.edge,
+                weights: map.weights,
+                last_row: map.last_row,
+            })
+            .collect(),
+    })
+}
+
+fn summary(all: &HeadStatistics, last: HeadStatistics) -> HeadSummary {
+    HeadSummary {
+        layer: all.layer,
+        head: all.head,
+        normalised_entropy: all.normalised_entropy,
+        sink_mass: all.sink_mass,
+        mean_distance_tokens: all.mean_distance_tokens,
+        last_row_span_mass: last.span_mass,
+    }
+}
+
+/// The heads that the user named, or the most telling ones.
+fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(HeadRef, String)>, Failure> {
+    if command.heads.is_empty() {
+        return Ok(choose_heads(heads, command.max_heads));
+    }
+    let find = |text: &String| {
+        let parts = text.split_once('.').and_then(|(layer, head)| Some((layer.parse().ok()?, head.parse().ok()?)));
+        let head = parts.map(|(layer, head)| HeadRef { layer, head });
+        let known = |head: &HeadRef| heads.iter().any(|known| (known.layer, known.head) == (head.layer, head.head));
+        head.filter(known).map(|head| (head, "named on the command line".to_owned())).ok_or_else(|| {
+            let last = heads.last().map_or_else(String::new, |last| format!("{}.{}", last.layer, last.head));
+            Failure::usage(anyhow::anyhow!("the model has no head `{text}`; wanted layer.head from 0.0 to {last}"))
+        })
+    };
+    command.heads.iter().map(find).collect()
+}
+
+fn watch(opened: &Opened, prompt: &Read, rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {
+    let mut session = Session::new(&opened.model, prompt.ids.len().max(1), opened.memory_limit).map_err(Failure::usage)?;
+    session.prompt_observed(&opened.model, &prompt.ids, rows, &opened.workers, observer).map_err(Failure::usage)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    glassbox_record::write_whole(path, bytes).map_err(Failure::internal)?;
+    terminal::remark(&format!("wrote {}", path.display()));
+    Ok(())
+}

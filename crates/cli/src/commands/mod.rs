@@ -1,0 +1,12 @@
+//! One file a command.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod generate;
+pub(crate) mod inspect;
+pub(crate) mod models;
+pub(crate) mod report;
+pub(crate) mod schema;
+pub(crate) mod sites;
+pub(crate) mod test;

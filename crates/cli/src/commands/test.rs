@@ -1,0 +1,126 @@
+//! `test`: a suite against a model, to verdicts.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use glassbox_record::{Event, Machine, RunReader};
+use glassbox_report::{Lang, Run};
+use glassbox_subject::NativeSubject;
+use glassbox_suite::{BUILT_IN_SUITES, Destination, Suite, SuiteError, Surroundings, built_in};
+
+use crate::args::{RunChoice, Test};
+use crate::exit::{Exit, Failure};
+use crate::opened::Opened;
+use crate::{Outcome, clock, signals, terminal};
+
+pub(crate) fn run(command: &Test) -> Outcome {
+    let suite = open_suite(&command.suite)?;
+    run_suite(suite, Opened::open(&command.model)?, &command.run)
+}
+
+/// A suite file by its path, or a built-in suite by its name.
+pub(crate) fn open_suite(name: &str) -> Result<Suite, Failure> {
+    let path = Path::new(name);
+    let suite = match built_in(name) {
+        Some(suite) if !path.exists() => suite,
+        _ => Suite::open(path),
+    };
+    suite.map_err(|error| suite_failure(error).or_hint(|| format!("built-in suites: {}", BUILT_IN_SUITES.join(", "))))
+}
+
+/// Runs the suite, writes the reports, prints the verdicts.
+pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) -> Outcome {
+    let lang: Lang = choice.lang.parse().map_err(Failure::usage)?;
+    if let Some(limit) = choice.limit {
+        suite.limit_items(limit);
+    }
+    if suite.plan().map_err(suite_failure)?.is_empty() {
+        terminal::say_error("the suite selects no trial", Some("raise --limit, or look into the suite's tests and data"));
+        return Ok(Exit::NothingSelected);
+    }
+    signals::listen();
+    let resumed = choice.resume.as_deref().map(|name| find_run(&choice.runs, name)).transpose()?;
+    let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, opened.model, opened.workers, opened.memory_limit);
+    let subject = subject.map_err(Failure::usage)?;
+    let bar = terminal::progress(0, "asking", choice.quiet);
+    let mut listener = |event: &Event| match event {
+        Event::Started { run, planned, finished_before } => {
+            bar.set_length(*planned as u64);
+            bar.set_position(*finished_before as u64);
+            if !choice.quiet {
+                terminal::remark(&format!("run {run}: {planned} trials on {}", opened.name));
+            }
+        }
+        Event::Attempted { finished, .. } => bar.set_position(*finished as u64),
+        Event::Looked { finished, planned, .. } => {
+            bar.set_message("watching");
+            bar.set_length(*planned as u64);
+            bar.set_position(*finished as u64);
+        }
+        _ => {}
+    };
+    let finished = suite.run(
+        &subject,
+        resumed.as_deref().map_or(Destination::New(&choice.runs), Destination::Resume),
+        Surroundings {
+            clock: &clock::now,
+            interrupted: &|| signals::interrupted().load(Ordering::SeqCst),
+            listener: &mut listener,
+            machine: Machine {
+                os: std::env::consts::OS.to_owned(),
+                arch: std::env::consts::ARCH.to_owned(),
+                processors: std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
+            },
+        },
+    );
+    bar.finish_and_clear();
+    let finished = finished.map_err(suite_failure)?;
+    if finished.verdicts.is_none() {
+        terminal::remark(&format!("interrupted; go on with --resume {}", finished.folder.display()));
+        return Ok(Exit::Interrupted);
+    }
+    show(&finished.folder, lang, choice)?;
+    Ok(Exit::of_suite(finished.exit_code(choice.strict)))
+}
+
+/// Writes the reports of a finished run and prints its verdicts.
+fn show(folder: &Path, lang: Lang, choice: &RunChoice) -> Result<(), Failure> {
+    let run = RunReader::open(folder).map_err(Failure::internal).and_then(|reader| Run::load(&reader).map_err(Failure::internal))?;
+    let written = run.write_reports(folder, lang).map_err(Failure::internal)?;
+    if choice.json {
+        let text = serde_json::to_string_pretty(&run.json()).map_err(Failure::internal)?;
+        terminal::print(&format!("{text}\n"))?;
+    } else if !choice.quiet {
+        terminal::print(&run.terminal_summary(lang, terminal::width()))?;
+    }
+    for path in written {
+        terminal::remark(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// A run by its folder, its name inside the folder of runs, or `last`.
+fn find_run(runs: &Path, name: &str) -> Result<PathBuf, Failure> {
+    if name == "last" {
+        let newest = glassbox_record::run_folders(runs).map_err(Failure::usage)?.pop();
+        return newest.ok_or_else(|| Failure::usage(anyhow::anyhow!("there is no run in `{}`", runs.display())));
+    }
+    let named = [PathBuf::from(name), runs.join(name)];
+    named.iter().find(|path| path.is_dir()).cloned().ok_or_else(|| {
+        Failure::usage(anyhow::anyhow!("there is no run `{name}`, here or in `{}`", runs.display()))
+            .hint("`--resume last` takes the newest run")
+    })
+}
+
+/// A record that cannot be written is the disk's fault; everything else is the user's to mend.
+pub(crate) fn suite_failure(error: SuiteError) -> Failure {
+    let hint = error.hint().map(str::to_owned);
+    let failure = match error {
+        SuiteError::Record(ref record) if record.is_io() => Failure::internal(error),
+        _ => Failure::usage(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,103 @@
+//! The one table of exit codes, and how a failure is told.
+
+use std::process::ExitCode;
+
+use crate::terminal;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All gates passed, or there was nothing to gate.
+    Success,
+    /// A gate failed.
+    GateFailed,
+    /// A gate was inconclusive, and `--strict` was given.
+    Inconclusive,
+    /// More trials failed than the suite allows.
+    TargetErrors,
+    /// The suite selected nothing to run.
+    NothingSelected,
+    /// Usage, configuration, or an input that cannot be read.
+    Usage,
+    /// A fault of the program, or of the disk.
+    Internal,
+    /// Interrupted by the user; the run can be resumed.
+    Interrupted,
+}
+
+impl Exit {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Internal => 1,
+            Self::Usage => 2,
+            Self::NothingSelected => 4,
+            Self::GateFailed => 100,
+            Self::Inconclusive => 101,
+            Self::TargetErrors => 102,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The exit of a suite's own exit code.
+    pub(crate) fn of_suite(code: u8) -> Self {
+        let all = [Self::Success, Self::GateFailed, Self::Inconclusive, Self::TargetErrors, Self::Interrupted];
+        all.into_iter().find(|exit| exit.number() == code).unwrap_or(Self::Internal)
+    }
+
+    /// For the operating system.
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(self.number())
+    }
+}
+
+/// A command that could not do its work: what is wrong, and what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// An input or a setting that the user can mend.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { exit: Exit::Usage, error: error.into(), hint: None }
+    }
+
+    /// A fault of the program, the disk or memory.
+    pub(crate) fn internal(error: impl Into<anyhow::Error>) -> Self {
+        Self { exit: Exit::Internal, error: error.into(), hint: None }
+    }
+
+    /// The same with one proposal for action.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same with a proposal, unless there is one already.
+    pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
+        let hint = self.hint.or_else(|| Some(hint()));
+        Self { hint, ..self }
+    }
+
+    /// Tells the user, and gives the exit code. A reader that has gone away (`glassbox … | head`) is no failure.
+    pub(crate) fn report(self) -> ExitCode {
+        let gone = self.error.chain().any(|cause| {
+            let io = cause.downcast_ref::<std::io::Error>();
+            io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+        });
+        if gone {
+            return Exit::Success.code();
+        }
+        terminal::say_error(&format!("{:#}", self.error), self.hint.as_deref());
+        self.exit.code()
+    }
+}
+
+/// Writing to the terminal or a file that fails is the disk's or the pipe's fault.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::internal(error)
+    }
+}

@@ -1,0 +1,165 @@
+//! A model as the user named it, opened, with all that commands need of it.
+
+use std::path::PathBuf;
+
+use glassbox_checkpoint::{Allowance, Checkpoint, HubCache, HubEnvironment, locate};
+use glassbox_mechanisms::{Kernels, Workers};
+use glassbox_model::Model;
+use glassbox_record::{PromptSpan, TokenText};
+use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
+
+use crate::args::{KernelChoice, ModelChoice};
+use crate::exit::Failure;
+use crate::{clock, specimen};
+
+/// Most bytes of a cache: beyond this a machine of the size that this is for would begin to swap.
+const CACHE_LIMIT_BYTES: u64 = 8 << 30;
+
+/// An opened model.
+pub(crate) struct Opened {
+    /// As the user named it.
+    pub(crate) name: String,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) model: Model,
+    pub(crate) workers: Workers,
+    /// Most bytes that a cache may take.
+    pub(crate) memory_limit: u64,
+    tokenizer: Result<Tokenizer, glassbox_text::Error>,
+}
+
+/// A prompt as it goes into the model, and as it is shown.
+pub(crate) struct Read {
+    pub(crate) text: String,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) tokens: Vec<TokenText>,
+    pub(crate) spans: Vec<PromptSpan>,
+}
+
+/// The Hugging Face cache that the environment points to.
+pub(crate) fn hub_cache() -> HubCache {
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    HubCache::from_environment(&HubEnvironment {
+        hf_hub_cache: path("HF_HUB_CACHE"),
+        huggingface_hub_cache: path("HUGGINGFACE_HUB_CACHE"),
+        hf_home: path("HF_HOME"),
+        xdg_cache_home: path("XDG_CACHE_HOME"),
+        home: path("HOME"),
+    })
+}
+
+/// The files of a model, read no further than their headers.
+pub(crate) fn checkpoint(choice: &ModelChoice) -> Result<Checkpoint, Failure> {
+    let allowances = choice.allow_unread.iter().map(|text| allowance(text)).collect::<Result<Vec<_>, _>>()?;
+    let checkpoint = if choice.model == specimen::NAME {
+        specimen::open()
+    } else {
+        locate(&choice.model, &hub_cache()).and_then(|location| Checkpoint::open(location.path()))
+    };
+    Ok(checkpoint.map_err(Failure::usage)?.allow_unread(allowances))
+}
+
+fn allowance(text: &str) -> Result<Allowance, Failure> {
+    let parts = text.split_once('=').filter(|(key, reason)| !key.is_empty() && !reason.trim().is_empty());
+    let (key, reason) = parts.ok_or_else(|| {
+        Failure::usage(anyhow::anyhow!("--allow-unread wants KEY=REASON, found `{text}`"))
+            .hint("say why the key is harmless; it goes into the run record")
+    })?;
+    Ok(Allowance { key: key.to_owned(), reason: reason.to_owned() })
+}
+
+impl Opened {
+    /// Opens the model that the user chose.
+    pub(crate) fn open(choice: &ModelChoice) -> Result<Self, Failure> {
+        let checkpoint = checkpoint(choice)?;
+        let kernels = match choice.kernels {
+            KernelChoice::Fast => Kernels::Fast,
+            KernelChoice::Textbook => Kernels::Textbook,
+        };
+        let model = Model::open(&checkpoint, kernels).map_err(Failure::usage)?;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let workers = Workers::new(choice.threads.map_or(cores, std::num::NonZeroUsize::get));
+        let tokenizer = Tokenizer::open(&checkpoint);
+        Ok(Self { name: choice.model.clone(), checkpoint, model, workers, memory_limit: CACHE_LIMIT_BYTES, tokenizer })
+    }
+
+    /// The tokenizer, or why there is none.
+    pub(crate) fn tokenizer(&self) -> Result<&Tokenizer, Failure> {
+        let missing = |error: &glassbox_text::Error| Failure::usage(anyhow::anyhow!("{error}")).hint("`--ids 1,5,9` needs no tokenizer");
+        self.tokenizer.as_ref().map_err(missing)
+    }
+
+    /// Tokens at which an answer ends.
+    pub(crate) fn end_ids(&self) -> Vec<u32> {
+        self.tokenizer.as_ref().map_or_else(|_| Vec::new(), |tokenizer| tokenizer.end_ids().to_vec())
+    }
+
+    /// A context for `wanted` tokens, but no longer than the model was made for.
+    pub(crate) fn context_for(&self, wanted: usize) -> usize {
+        wanted.min(self.model.blueprint().context)
+    }
+
+    /// Turns a text (`-`: standard input) into tokens, as it is or as the message of a chat.
+    pub(crate) fn read(&self, text: &str, chat: bool, system: Option<&str>) -> Result<Read, Failure> {
+        let text = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text.to_owned() };
+        let tokenizer = self.tokenizer()?;
+        let prompt = if chat {
+            let template = ChatTemplate::open(&self.checkpoint, None)
+                .map_err(|error| Failure::usage(error).hint("without --chat the text is continued as it is"))?;
+            let mut messages: Vec<Message> = Vec::new();
+            if let Some(system) = system {
+                messages.push(Message::new("system", vec![Piece::named("system", system)]));
+            }
+            messages.push(Message::new("user", vec![Piece::named("user", text)]));
+            let options = RenderOptions { now: Some(clock::civil_now()), ..RenderOptions::default() };
+            Prompt::chat(tokenizer, &template, &messages, &options)
+        } else {
+            Prompt::plain(tokenizer, &[Piece::text(text)], Specials::Parse)
+        };
+        let prompt = prompt.map_err(Failure::usage)?;
+        if prompt.ids.is_empty() {
+            return Err(Failure::usage(anyhow::anyhow!("the prompt is empty; wanted at least one token")));
+        }
+        let spans = prompt.spans.iter().map(|span| PromptSpan {
+            name: span.name.clone(),
+            first_token: span.tokens.start,
+            tokens: span.tokens.len(),
+        });
+        Ok(Read { tokens: self.token_texts(&prompt.ids), spans: spans.collect(), text: prompt.text, ids: prompt.ids })
+    }
+
+    /// Takes token ids as they are.
+    pub(crate) fn read_ids(&self, ids: &[u32]) -> Result<Read, Failure> {
+        if let Ok(tokenizer) = &self.tokenizer {
+            tokenizer.check_ids(ids).map_err(Failure::usage)?;
+        }
+        Ok(Read { text: String::new(), ids: ids.to_vec(), tokens: self.token_texts(ids), spans: Vec::new() })
+    }
+
+    /// The text of one token.
+    pub(crate) fn token_text(&self, id: u32) -> String {
+        self.token_texts(&[id]).remove(0).text
+    }
+
+    /// Architecture and size in a few words.
+    pub(crate) fn description(&self) -> String {
+        let blueprint = self.model.blueprint();
+        let heads = blueprint.attention.heads;
+        format!(
+            "{}, {} layers, d_model {}, {} heads over {} kv heads of {}, vocabulary {}",
+            blueprint.family,
+            blueprint.layers.len(),
+            blueprint.d_model,
+            heads.heads(),
+            heads.kv_heads(),
+            heads.d_head(),
+            blueprint.vocab
+        )
+    }
+
+    fn token_texts(&self, ids: &[u32]) -> Vec<TokenText> {
+        match &self.tokenizer {
+            Ok(tokenizer) => tokenizer.token_texts(ids).into_iter().map(|token| TokenText { id: token.id, text: token.text }).collect(),
+            Err(_) => ids.iter().map(|id| TokenText { id: *id, text: format!("#{id}") }).collect(),
+        }
+    }
+}

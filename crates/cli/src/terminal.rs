@@ -1,0 +1,49 @@
+//! What goes to the screen: results on standard output, everything else on standard error.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Writes a result to standard output.
+///
+/// # Errors
+///
+/// Where the reader has gone away or the disk is full.
+pub(crate) fn print(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes a remark to standard error. A remark that nobody can read is no reason to stop.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Writes an error, and a hint on a line of its own.
+pub(crate) fn say_error(error: &str, hint: Option<&str>) {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "{red}error{red:#}: {error}");
+    if let Some(hint) = hint {
+        let _ = writeln!(err, "{cyan}hint{cyan:#}:  {hint}");
+    }
+}
+
+/// A progress bar on standard error; hidden where that is no terminal or `quiet`.
+pub(crate) fn progress(total: usize, what: &str, quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+    let style = ProgressStyle::with_template("{msg:12} {wide_bar} {pos}/{len} {elapsed_precise} (left {eta_precise})")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style);
+    bar.set_message(what.to_owned());
+    bar
+}
+
+/// Columns to write into: those of the terminal, or 100 where there is none.
+pub(crate) fn width() -> usize {
+    comfy_table::Table::new().set_content_arrangement(comfy_table::ContentArrangement::Dynamic).width().map_or(100, usize::from)
+}

@@ -1,0 +1,222 @@
+//! A model that this engine runs.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use glassbox_checkpoint::Checkpoint;
+use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Session, Settings};
+use glassbox_lens::NextTokens;
+use glassbox_mechanisms::Workers;
+use glassbox_model::Model;
+use glassbox_record::{
+    Answer, Digest, FailureClass, Looked, PromptIntegrity, Request, SubjectIdentity, SubjectKind, Timing, TokenProbability,
+};
+use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
+
+use crate::{Capability, Subject, SubjectError, Watch, look};
+
+/// Likeliest first tokens that an answer keeps.
+const CANDIDATES: usize = 5;
+/// A context grows in steps of this many tokens, so that prompts of similar length share one cache.
+const CONTEXT_STEP: usize = 256;
+
+/// A model that this engine runs: answers, and shows what its answers read.
+///
+/// Prompts that begin alike share their beginning in the cache; by the contract of equal bits no answer depends on that.
+pub struct NativeSubject {
+    name: String,
+    pub(crate) model: Model,
+    pub(crate) workers: Workers,
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) memory_limit: u64,
+    template: Option<ChatTemplate>,
+    facts: BTreeMap<String, String>,
+    session: RefCell<Option<Session>>,
+}
+
+/// An answer with the tokens that look and answer share.
+pub(crate) struct Told {
+    pub(crate) prompt: Prompt,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) answer: Answer,
+}
+
+impl NativeSubject {
+    /// A subject from an opened model.
+    ///
+    /// - `name`          as the user named it
+    /// - `memory_limit`  most bytes that the cache may take
+    ///
+    /// A model without a chat template is asked in plain text: the messages, one under the other.
+    ///
+    /// # Errors
+    ///
+    /// Where the model has no tokenizer, its template cannot be read, or its files cannot be hashed.
+    pub fn new(name: String, checkpoint: &Checkpoint, model: Model, workers: Workers, memory_limit: u64) -> Result<Self, SubjectError> {
+        let trouble = |error: &dyn std::fmt::Display| SubjectError::new(FailureClass::Prompt, error.to_string());
+        let tokenizer = Tokenizer::open(checkpoint).map_err(|error| trouble(&error))?;
+        tokenizer.check_fits(model.blueprint().vocab).map_err(|error| trouble(&error))?;
+        let template = match ChatTemplate::open(checkpoint, None) {
+            Ok(template) => Some(template),
+            Err(glassbox_text::Error::NoTemplate { .. }) => None,
+            Err(error) => return Err(trouble(&error)),
+        };
+        let mut facts = BTreeMap::new();
+        let mut fact = |name: &str, value: String| facts.insert(name.to_owned(), value);
+        fact("weights", checkpoint.content_hash());
+        fact("settings", checkpoint.settings_hash().map_err(|error| trouble(&error))?);
+        fact("template", template.as_ref().map_or_else(|| "none: plain text".to_owned(), |template| template.hash().to_owned()));
+        fact("architecture", model.blueprint().family.to_owned());
+        fact("kernels", format!("{:?}", model.kernels()).to_lowercase());
+        fact("cache", "f32".to_owned());
+        fact("threads", workers.threads().to_string());
+        fact("path", checkpoint.label().to_owned());
+        Ok(Self { name, model, workers, tokenizer, memory_limit, template, facts, session: RefCell::new(None) })
+    }
+
+    /// Renders and tokenises a request.
+    fn prompt(&self, request: &Request) -> Result<Prompt, SubjectError> {
+        let pieces = |message: &glassbox_record::Message| -> Vec<Piece> {
+            message.pieces.iter().map(|piece| Piece { text: piece.text.clone(), span: piece.span.clone() }).collect()
+        };
+        let prompt = match &self.template {
+            Some(template) => {
+                let messages: Vec<Message> =
+                    request.messages.iter().map(|message| Message::new(message.role.name(), pieces(message))).collect();
+                Prompt::chat(&self.tokenizer, template, &messages, &RenderOptions::default())
+            }
+            None => {
+                let mut plain: Vec<Piece> = Vec::new();
+                for message in &request.messages {
+                    plain.extend(pieces(message));
+                    plain.push(Piece::text("\n"));
+                }
+                Prompt::plain(&self.tokenizer, &plain, Specials::Literal)
+            }
+        };
+        prompt.map_err(|error| SubjectError::new(FailureClass::Prompt, error.to_string()))
+    }
+
+    /// Answers, and keeps the tokens.
+    pub(crate) fn tell(&self, request: &Request) -> Result<Told, SubjectError> {
+        let started = Instant::now();
+        let prompt = self.prompt(request)?;
+        let settings = settings(request, &self.tokenizer);
+        let mut held = self.session.borrow_mut();
+        let session = self.session_for(&mut held, prompt.ids.len(), request.max_tokens)?;
+        let generation = Generation::new(&self.model, &self.tokenizer, &self.workers, session, &prompt.ids, &settings);
+        let mut generation = generation.map_err(|error| trouble_of(&error))?;
+        let mut first_token = Vec::new();
+        let mut first_token_ms = None;
+        while let Some(step) = generation.next_step().map_err(|error| trouble_of(&error))? {
+            if let Some(found) = step.logits.iter().position(|logit| !logit.is_finite()) {
+                let message =
+                    format!("the logit of token {found} is {} after `{}`", step.logits[found], self.tokenizer.token_name(step.id));
+                return Err(SubjectError::new(FailureClass::Numeric, message));
+            }
+            if first_token_ms.is_none() {
+                first_token_ms = Some(milliseconds(started));
+                first_token = self.candidates(&step.logits);
+            }
+        }
+        let (told, _) = generation.finish();
+        let finish = match told.finish_reason {
+            FinishReason::EndToken => glassbox_record::FinishReason::EndOfTurn,
+            FinishReason::StopString => glassbox_record::FinishReason::StopText,
+            FinishReason::MaxTokens => glassbox_record::FinishReason::Length,
+            FinishReason::ContextFull => glassbox_record::FinishReason::ContextFull,
+        };
+        let total_ms = milliseconds(started);
+        let ids: Vec<u8> = prompt.ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let answer = Answer {
+            text: told.text,
+            finish,
+            prompt: PromptIntegrity {
+                text: Digest::of_bytes(prompt.text.as_bytes()),
+                ids: Some(Digest::of_bytes(&ids)),
+                tokens: prompt.ids.len(),
+                bos_count: Some(prompt.bos_count),
+                truncated: false,
+            },
+            answer_tokens: told.ids.len(),
+            first_token,
+            timing: Timing { first_token_ms: first_token_ms.unwrap_or(total_ms), total_ms },
+        };
+        Ok(Told { prompt, ids: told.ids, answer })
+    }
+
+    /// The session, grown where the prompt and the longest answer need more room.
+    fn session_for<'s>(
+        &self,
+        held: &'s mut Option<Session>,
+        prompt_tokens: usize,
+        max_tokens: usize,
+    ) -> Result<&'s mut Session, SubjectError> {
+        let wanted = prompt_tokens.saturating_add(max_tokens);
+        let context = self.model.blueprint().context;
+        let has_room = held.as_ref().is_some_and(|session| session.ids().len() + session.room() >= wanted.min(context));
+        if !has_room {
+            let capacity = wanted.next_multiple_of(CONTEXT_STEP).min(context);
+            let session = Session::new(&self.model, capacity, self.memory_limit);
+            *held = Some(session.map_err(|error| SubjectError::new(FailureClass::Memory, error.to_string()))?);
+        }
+        held.as_mut().ok_or_else(|| SubjectError::new(FailureClass::Internal, "there is no session"))
+    }
+
+    fn candidates(&self, logits: &[f32]) -> Vec<TokenProbability> {
+        let top = NextTokens::of(logits, CANDIDATES).top;
+        let named = |token: &glassbox_lens::NextToken| TokenProbability {
+            id: token.id,
+            text: self.tokenizer.token_name(token.id),
+            log_probability: token.log_probability,
+        };
+        top.iter().map(named).collect()
+    }
+}
+
+impl Subject for NativeSubject {
+    fn identity(&self) -> SubjectIdentity {
+        SubjectIdentity { kind: SubjectKind::Native, name: self.name.clone(), facts: self.facts.clone() }
+    }
+
+    fn shows(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::Attention | Capability::FirstToken | Capability::TokenIds => true,
+        }
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, SubjectError> {
+        self.tell(request).map(|told| told.answer)
+    }
+
+    fn look(&self, request: &Request, watch: &Watch) -> Result<Looked, SubjectError> {
+        look::look(self, &self.tell(request)?, watch)
+    }
+}
+
+fn settings(request: &Request, tokenizer: &Tokenizer) -> Settings {
+    let temperature = match request.sampling {
+        glassbox_record::Sampling::Greedy => 0.0,
+        glassbox_record::Sampling::Temperature(temperature) => temperature as f32,
+    };
+    Settings {
+        max_tokens: request.max_tokens,
+        sampling: Sampling { temperature, seed: request.seed, ..Sampling::default() },
+        stop: request.stop.clone(),
+        end_ids: tokenizer.end_ids().to_vec(),
+    }
+}
+
+fn trouble_of(error: &GenerationError) -> SubjectError {
+    let class = match error {
+        GenerationError::PromptTooLong { .. } => FailureClass::ContextTooLong,
+        GenerationError::Sampling(_) => FailureClass::Rejected,
+        _ => FailureClass::Internal,
+    };
+    SubjectError::new(class, error.to_string())
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
