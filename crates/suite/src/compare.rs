@@ -247,7 +247,8 @@ pub(crate) fn contains_value(text: &str, value: &str) -> bool {
 /// As [`contains_value`], for texts that are normalised already.
 pub(crate) fn holds_whole(text: &str, value: &str) -> bool {
     let blocks = |outer: Option<char>, inner: Option<char>| {
-        outer.is_some_and(|outer| is_word_letter(outer) || (outer == '.' && inner.is_some_and(|inner| inner.is_ascii_digit())))
+        outer
+            .is_some_and(|outer| is_word_letter(outer) || (matches!(outer, '.' | '-') && inner.is_some_and(|inner| inner.is_ascii_digit())))
             && inner.is_some_and(is_word_letter)
     };
     text.match_indices(value).any(|(start, found)| {
@@ -313,7 +314,7 @@ mod tests {
             ("1,234.0 [1]", "1234", &[], (Right, Some(Rung::Number))),
             ("1235", "1234", &[], (Wrong, None)),
             ("-5", "5", &[], (Wrong, None)),
-            ("(B) [2]", "B", &[], (Right, Some(Rung::Choice))),
+            ("(B) [2]", "B", &[], (Right, Some(Rung::Normalised))),
             ("Answer: B", "B", &[], (Right, Some(Rung::Choice))),
             ("A or B", "B", &[], (Wrong, None)),
             ("blue-green", "teal", &["Blue green"], (Right, Some(Rung::Alias))),

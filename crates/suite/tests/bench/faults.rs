@@ -1,0 +1,108 @@
+//! Each check fails the subject with its fault and passes the healthy one.
+
+use glassbox_record::{Status, Verdicts};
+use glassbox_subject::Script;
+use glassbox_suite::Suite;
+
+use crate::scripted::{small, subject, verdicts};
+
+/// Seeds of subjects; the items stay the same.
+const SEEDS: u64 = 8;
+
+fn gate(verdicts: &Verdicts, metric: &str) -> Status {
+    let gates = verdicts.tests.iter().flat_map(|test| &test.gates);
+    gates.filter(|gate| gate.metric == metric).map(|gate| gate.status).next().expect("the suite gates on it")
+}
+
+/// In how many of all runs the gate on `metric` fails, and in how many it passes.
+fn outcomes(suite: &Suite, metric: &str, script: impl Fn(u64) -> Script) -> (usize, usize) {
+    let statuses: Vec<Status> = (0..SEEDS).map(|seed| gate(&verdicts(suite, &subject(suite, script(seed))), metric)).collect();
+    let count = |wanted: Status| statuses.iter().filter(|status| **status == wanted).count();
+    (count(Status::Fail), count(Status::Pass))
+}
+
+#[test]
+fn a_healthy_subject_passes_every_gate_of_the_evidence_suite() {
+    let suite = small("evidence", 80);
+    for seed in 0..SEEDS {
+        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.985, ..Script::healthy(seed) }));
+        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
+        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
+    }
+}
+
+#[test]
+fn a_healthy_subject_passes_every_gate_of_the_order_suite() {
+    let suite = small("order", 50);
+    for seed in 0..SEEDS {
+        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.99, ..Script::healthy(seed) }));
+        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
+        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
+    }
+}
+
+#[test]
+fn blindness_to_the_middle_fails_the_contrast_and_the_used_share() {
+    let suite = small("evidence", 80);
+    for strength in [0.4, 1.0] {
+        let blind = |seed| Script { blind_to_middle: strength, ..Script::healthy(seed) };
+        assert_eq!(outcomes(&suite, "u_contrast", blind).0, SEEDS as usize, "strength {strength}");
+        let caught = outcomes(&suite, "evidence_utilisation", blind).0;
+        assert!(strength < 1.0 || caught == SEEDS as usize, "strength {strength}: {caught}");
+    }
+}
+
+#[test]
+fn being_bound_to_the_first_document_fails_the_used_share_and_not_the_contrast_of_ends() {
+    let suite = small("evidence", 80);
+    let bound = |seed| Script { bound_to_first: 0.5, ..Script::healthy(seed) };
+    assert_eq!(outcomes(&suite, "evidence_utilisation", bound).0, SEEDS as usize);
+}
+
+#[test]
+fn knowing_by_heart_fails_the_memory_gate_and_makes_the_used_share_undefined() {
+    let suite = small("evidence", 80);
+    let knowing = |seed| Script { memory: 1.0, ..Script::healthy(seed) };
+    assert_eq!(outcomes(&suite, "memory_leak", knowing).0, SEEDS as usize);
+    let verdicts = verdicts(&suite, &subject(&suite, knowing(1)));
+    assert_eq!(gate(&verdicts, "evidence_utilisation"), Status::CannotSay);
+}
+
+#[test]
+fn inventing_answers_fails_the_abstention_gate() {
+    let inventing = |seed| Script { invents: 0.6, ..Script::healthy(seed) };
+    assert_eq!(outcomes(&small("evidence", 80), "no_gold_abstention", inventing).0, SEEDS as usize);
+}
+
+#[test]
+fn wrong_citations_fail_the_citation_gates() {
+    let suite = small("evidence", 80);
+    let careless = |seed| Script { cites_rightly: 0.5, ..Script::healthy(seed) };
+    assert_eq!(outcomes(&suite, "citation_accuracy", careless).0, SEEDS as usize);
+    assert_eq!(outcomes(&suite, "groundedness", careless).0, SEEDS as usize);
+    let silent = |seed| Script { cites: 0.4, ..Script::healthy(seed) };
+    assert_eq!(outcomes(&suite, "groundedness", silent).0, SEEDS as usize);
+}
+
+#[test]
+fn answers_that_depend_on_the_order_fail_the_order_gates() {
+    let suite = small("order", 50);
+    for script in [Script { bound_to_first: 0.3, ..Script::healthy(0) }, Script { blind_to_middle: 0.6, ..Script::healthy(0) }] {
+        let biased = |seed| Script { seed, ..script.clone() };
+        assert_eq!(outcomes(&suite, "eos", biased).0, SEEDS as usize, "{script:?}");
+        assert_eq!(outcomes(&suite, "worst_order_accuracy", biased).0, SEEDS as usize, "{script:?}");
+    }
+}
+
+#[test]
+fn noise_that_has_nothing_to_do_with_order_is_subtracted() {
+    let suite = small("order", 50);
+    for seed in 0..SEEDS {
+        let verdicts = verdicts(&suite, &subject(&suite, Script { noise: 0.3, ..Script::healthy(seed) }));
+        assert_ne!(gate(&verdicts, "eos"), Status::Fail, "seed {seed}");
+        let metric = |name: &str| verdicts.tests[0].metrics.iter().find(|metric| metric.name == name).expect("it is measured");
+        assert!(metric("flip_rate").value > Some(0.3), "{:?}", metric("flip_rate"));
+        assert!(metric("noise_floor").value > Some(0.2), "{:?}", metric("noise_floor"));
+        assert!(verdicts.tests[0].notes.iter().any(|note| note.starts_with("This subject is noisy")), "{:?}", verdicts.tests[0].notes);
+    }
+}

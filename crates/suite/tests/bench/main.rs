@@ -1,0 +1,7 @@
+//! The bench on subjects whose truth is known, and the files that people write wrongly.
+
+mod faults;
+mod files;
+mod killed;
+mod recorded;
+mod scripted;
