@@ -61,11 +61,11 @@ pub const MOST_UNDEFINED: f64 = 0.01;
 /// ends            = quantiles of the resamples at F(z0 + y / (1 - a y)),   y = z0 + z(q) and z0 + z(1 - q)
 /// ```
 ///
-/// - `items`       [item], independent; everything that belongs to one item inside it
+/// - `items`       `[item]`, independent; everything that belongs to one item inside it
 /// - `statistic`   of the drawn items, any unit; may return NaN where it does not exist
 /// - `resampling`  number of draws, level and seed
 ///
-/// The tail q is a little smaller than `(1 - level) / 2`, because resamples vary less than samples do; without it n = 60 covers 93.5 % of 95 %.
+/// The tail q is a little smaller than `(1 - level) / 2`, because resamples vary less than samples do; without it 60 items cover about one point less.
 /// Undefined if the resamples do not vary: a zero-width interval would claim certainty. Not for proportions near 0 or 1 nor for means of which
 /// fewer than about ten items differ ([`crate::bounded::bounded_mean`]); not for extremes such as a maximum. Depends on the order of the
 /// items through the seed: sort them by their id.
@@ -121,7 +121,7 @@ pub fn percentile_over_items<T>(items: &[T], statistic: impl Fn(&[&T]) -> f64, r
 
 /// Estimates the mean per-item difference, new minus base, with a BCa interval.
 ///
-/// - `base`, `new`  [item], the same items in the same order, any unit
+/// - `base`, `new`  `[item]`, the same items in the same order, any unit
 /// - `resampling`   number of draws, level and seed
 ///
 /// Source: as [`over_items`].
@@ -138,7 +138,7 @@ pub fn paired_mean_difference(base: &[f64], new: &[f64], resampling: Resampling)
 /// value = mean_i f(repeats of i);   each resample: draw items, for each drawn item draw its repeats, take the mean of f
 /// ```
 ///
-/// - `items`       [item][repeat], each item with at least one repeat
+/// - `items`       `[item][repeat]`, each item with at least one repeat
 /// - `of_item`     a statistic of one item's repeats, for example their mean
 /// - `resampling`  number of draws, level and seed
 ///

@@ -14,7 +14,7 @@ use crate::undefined::{Undefined, require_at_least, require_finite};
 /// Estimates the mean of bounded values: [`bounded_mean_guarded`] for fewer than [`SMALL_SAMPLE`] items or fewer than [`FEW_OUTCOMES`] that
 /// differ from the commonest value, else [`bounded_mean_even`].
 ///
-/// - `values`      [item], one per independent item; repeats of an item are averaged first
+/// - `values`      `[item]`, one per independent item; repeats of an item are averaged first
 /// - `range`       where a value can lie at all, for example `0.0..=1.0` for scores, `-1.0..=1.0` for differences of scores
 /// - `resampling`  number of weightings, level and seed
 ///

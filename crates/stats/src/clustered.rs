@@ -26,8 +26,8 @@ pub struct MeanWithError {
 /// SE^2 = C / (C - 1) * sum_c (sum_{i in c} (y_i - m))^2 / n^2
 /// ```
 ///
-/// - `values`    [trial], any unit
-/// - `clusters`  [trial], the item, document or conversation that the trial belongs to
+/// - `values`    `[trial]`, any unit
+/// - `clusters`  `[trial]`, the item, document or conversation that the trial belongs to
 ///
 /// With one trial per cluster this is the ordinary `s / sqrt(n)`. One cluster gives no standard error, and never 0. Says nothing about
 /// sources of variation that were not repeated, such as the order of the prompt or the sampling seed.
@@ -93,7 +93,7 @@ pub enum Weighting {
 /// mean = sum_g w_g m_g,   SE^2 = sum_g w_g^2 s_g^2 / n_g
 /// ```
 ///
-/// - `groups`     [group][value], for example the subjects of a benchmark
+/// - `groups`     `[group][value]`, for example the subjects of a benchmark
 /// - `weighting`  `w_g = n_g / n` or `1 / groups`; the two means differ and so do their errors
 /// - `level`      nominal coverage of both sides together (normal)
 ///

@@ -11,6 +11,7 @@ mod non_inferiority;
 mod sign_flip;
 
 pub use difference::{newcombe, paired_difference, tango};
+pub(crate) use mcnemar::policy_p_values;
 pub use mcnemar::{mcnemar, mcnemar_exact, mcnemar_mid_p};
 pub use non_inferiority::{NonInferiority, non_inferiority};
 pub(crate) use sign_flip::Extremes;
@@ -34,7 +35,7 @@ pub struct PairedCounts {
 impl PairedCounts {
     /// Counts two rows of outcomes of the same items in the same order.
     ///
-    /// - `base`, `new`  [item], true where right
+    /// - `base`, `new`  `[item]`, true where right
     pub fn count(base: &[bool], new: &[bool]) -> Result<Self, Undefined> {
         require_equal_lengths("paired counts", ("base", base.len()), ("new", new.len()))?;
         let mut counts = Self::default();

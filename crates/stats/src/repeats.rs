@@ -49,7 +49,7 @@ pub fn pass_all_k(passes: usize, repeats: usize, k: usize) -> Result<f64, Undefi
 /// floor_i = flip rate of the repeats of item i;   value = mean over items
 /// ```
 ///
-/// - `items`       [item][repeat], answers to one unchanged prompt, cache bypassed
+/// - `items`       `[item][repeat]`, answers to one unchanged prompt, cache bypassed
 /// - `resampling`  number of draws, level and seed
 ///
 /// Every sensitivity (to order, wording, precision) is read against it. Above [`NOISY`] say so in the report.

@@ -71,7 +71,8 @@ impl Gate {
     ///
     /// - `interval_at`  the interval of the same data for any level; it must widen with the level
     ///
-    /// Turns any interval into something [`crate::several::holm`] can correct when a suite has several gates. Resolved down to 1e-9.
+    /// Turns any interval into something [`crate::several::holm`] can correct when a suite has several gates: fail those
+    /// whose corrected p is at most `(1 - level) / 2`. Resolved down to 1e-9.
     pub fn p_value_of_fail(self, interval_at: impl Fn(f64) -> Result<Interval, Undefined>) -> Result<f64, Undefined> {
         let fails = |tail: f64| Ok::<bool, Undefined>(self.decide(interval_at(1.0 - 2.0 * tail)?) == Verdict::Fail);
         let (mut passes_below, mut fails_at) = (SMALLEST_TAIL, 0.5);

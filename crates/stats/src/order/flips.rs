@@ -12,7 +12,7 @@ use crate::undefined::{Undefined, require_at_least, require_equal_lengths};
 /// flip rate = number of unordered pairs with different answers / C(M, 2)
 /// ```
 ///
-/// - `answers`  [order or repeat], compared with `==`, so normalise them first; an answer that could not be read is an answer of its own
+/// - `answers`  `[order or repeat]`, compared with `==`, so normalise them first; an answer that could not be read is an answer of its own
 ///
 /// Its expected value is the probability that two random answers differ, whatever `M`, which makes flip rates of different `M`
 /// comparable. One answer has no flip rate.
@@ -29,8 +29,8 @@ pub fn flip_rate<T: PartialEq>(answers: &[T]) -> Result<f64, Undefined> {
 /// excess_i = flip rate(orders of i) - flip rate(repeats of i);   their mean is the excess order sensitivity
 /// ```
 ///
-/// - `orders`   [item][order], the answers under different orders
-/// - `repeats`  [item][repeat], the answers to one unchanged prompt (the noise floor)
+/// - `orders`   `[item][order]`, the answers under different orders
+/// - `repeats`  `[item][repeat]`, the answers to one unchanged prompt (the noise floor)
 ///
 /// If the order does nothing the expected excess is 0. For its size: [`crate::bounded::bounded_mean`] over `-1.0..=1.0`.
 ///

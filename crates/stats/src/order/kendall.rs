@@ -16,7 +16,7 @@ use crate::undefined::{Undefined, require_at_least, require_equal_lengths, requi
 /// tau_b = S / sqrt(pairs not tied in x * pairs not tied in y)
 /// ```
 ///
-/// - `x`, `y`  [observation], any ordered quantity, for example position and score
+/// - `x`, `y`  `[observation]`, any ordered quantity, for example position and score
 ///
 /// From -1 to 1. Undefined if x or y is constant. Quadratic time: for observations within items, not for millions of rows.
 ///
@@ -34,8 +34,8 @@ pub fn kendall_tau_b(x: &[f64], y: &[f64]) -> Result<f64, Undefined> {
 /// p     = (1 + shuffles at least as extreme) / (1 + shuffles)
 /// ```
 ///
-/// - `x`, `y`       [trial], for example the position of the evidence and the score
-/// - `items`        [trial], the item that the trial belongs to
+/// - `x`, `y`       `[trial]`, for example the position of the evidence and the score
+/// - `items`        `[trial]`, the item that the trial belongs to
 /// - `alternative`  which direction counts
 /// - `shuffles`     random orders of y within items; 9,999 is customary
 /// - `seed`         of the shuffles

@@ -31,7 +31,7 @@ pub struct RangeBeyondChance {
 /// p        = (1 + relabellings with at least this range) / (1 + relabellings)
 /// ```
 ///
-/// - `rows`          [item][condition], scores; every item under every condition
+/// - `rows`          `[item][condition]`, scores; every item under every condition
 /// - `relabellings`  random relabellings within items; 4,999 is customary
 /// - `seed`          of the relabellings
 ///

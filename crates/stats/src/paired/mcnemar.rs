@@ -15,7 +15,7 @@ const MID_P_BELOW: usize = 25; // with more changes the two p-values differ by l
 ///
 /// Source: Fagerland, Lydersen, Laake 2013, The McNemar test for binary matched-pairs data, BMC Med Res Methodol 13:91.
 pub fn mcnemar(counts: PairedCounts) -> Result<TestOutcome, Undefined> {
-    if counts.discordant() < MID_P_BELOW { mcnemar_mid_p(counts) } else { mcnemar_exact(counts) }
+    tested(counts, policy(counts.discordant()))
 }
 
 /// Tests the same with the exact conditional p-value, which never rejects too often and often too rarely.
@@ -30,8 +30,7 @@ pub fn mcnemar(counts: PairedCounts) -> Result<TestOutcome, Undefined> {
 ///
 /// Source: McNemar 1947, Psychometrika 12(2); exact form as in Fagerland et al. 2013, eq. 3.
 pub fn mcnemar_exact(counts: PairedCounts) -> Result<TestOutcome, Undefined> {
-    let (up_to_observed, _) = tails(counts)?;
-    Ok(outcome(counts, (2.0 * up_to_observed).min(1.0), Method::McNemarExact))
+    tested(counts, Method::McNemarExact)
 }
 
 /// Tests the same, counting the observed table half: nearly exact on average, and without the exact test's loss of power.
@@ -44,28 +43,38 @@ pub fn mcnemar_exact(counts: PairedCounts) -> Result<TestOutcome, Undefined> {
 ///
 /// Source: Fagerland et al. 2013, eq. 4.
 pub fn mcnemar_mid_p(counts: PairedCounts) -> Result<TestOutcome, Undefined> {
-    let (up_to_observed, at_observed) = tails(counts)?;
-    let tie = counts.only_base_right == counts.only_new_right && counts.discordant() > 0;
-    let p_value = match (counts.discordant(), tie) {
-        (0, _) => 1.0,
-        (_, true) => 1.0 - at_observed / 2.0,
-        (_, false) => 2.0 * up_to_observed - at_observed,
-    };
-    Ok(outcome(counts, p_value, Method::McNemarMidP))
+    tested(counts, Method::McNemarMidP)
 }
 
-/// P(X <= k) and P(X = k) for the rarer direction k of m fair coins.
-fn tails(counts: PairedCounts) -> Result<(f64, f64), Undefined> {
+/// The p-values that [`mcnemar`] gives `changed` items with 0, 1, ... `changed / 2` of them in the rarer direction; they rise.
+pub(crate) fn policy_p_values(changed: usize) -> impl Iterator<Item = f64> {
+    p_values(changed, policy(changed))
+}
+
+fn policy(changed: usize) -> Method {
+    if changed < MID_P_BELOW { Method::McNemarMidP } else { Method::McNemarExact }
+}
+
+fn tested(counts: PairedCounts, method: Method) -> Result<TestOutcome, Undefined> {
     require_at_least("McNemar's test", "items", 1, counts.n())?;
-    let changed = counts.discordant();
     let rarer = counts.only_base_right.min(counts.only_new_right);
-    let point = |k| binomial_point(k, changed, 0.5);
-    Ok(((0..=rarer).map(point).sum(), point(rarer)))
+    let p_value = p_values(counts.discordant(), method).nth(rarer).expect("the rarer direction has at most half of the changed items");
+    let statistic = counts.only_new_right as f64 - counts.only_base_right as f64;
+    Ok(TestOutcome { statistic, p_value, n: counts.n(), method })
 }
 
-fn outcome(counts: PairedCounts, p_value: f64, method: Method) -> TestOutcome {
-    let statistic = counts.only_new_right as f64 - counts.only_base_right as f64;
-    TestOutcome { statistic, p_value, n: counts.n(), method }
+fn p_values(changed: usize, method: Method) -> impl Iterator<Item = f64> {
+    let mut up_to_here = 0.0;
+    (0..=changed / 2).map(move |rarer| {
+        let here = binomial_point(rarer, changed, 0.5);
+        up_to_here += here;
+        match method {
+            _ if changed == 0 => 1.0,
+            Method::McNemarMidP if 2 * rarer == changed => 1.0 - here / 2.0,
+            Method::McNemarMidP => 2.0 * up_to_here - here,
+            _ => (2.0 * up_to_here).min(1.0),
+        }
+    })
 }
 
 #[cfg(test)]

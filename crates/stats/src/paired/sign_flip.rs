@@ -14,7 +14,7 @@ pub const MOST_ENUMERATED: u32 = 13; // 2^13 = 8192 combinations, fewer than a u
 /// p = (1 + as extreme) / (1 + flips) when sampled
 /// ```
 ///
-/// - `differences`  [item], new minus base of each independent item, any unit; several trials of an item are averaged first
+/// - `differences`  `[item]`, new minus base of each independent item, any unit; several trials of an item are averaged first
 /// - `alternative`  which direction counts
 /// - `flips`        combinations to sample when more than [`MOST_ENUMERATED`] items differ; 9,999 is customary
 /// - `seed`         of the sample

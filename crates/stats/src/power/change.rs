@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::mean::require_power;
 use super::whole_items;
 use crate::distributions::{binomial_point, normal_quantile, two_sided_z};
-use crate::paired::{PairedCounts, mcnemar, non_inferiority};
+use crate::paired::{PairedCounts, non_inferiority, policy_p_values};
 use crate::undefined::{Undefined, require_at_least, require_open_unit, require_positive};
 use crate::verdict::Verdict;
 
@@ -50,25 +50,14 @@ pub fn mcnemar_power(n: usize, discordance: f64, change: f64, alpha: f64) -> Res
     }
     require_open_unit("power of McNemar's test", "discordance", discordance)?;
     let share_better = (discordance + change) / (2.0 * discordance);
-    let rejected_with = |changed: usize| -> Result<f64, Undefined> {
-        let mut probability = 0.0;
-        for rarer in 0..=changed / 2 {
-            let table = PairedCounts { only_base_right: rarer, only_new_right: changed - rarer, both_right: n - changed, both_wrong: 0 };
-            if mcnemar(table)?.p_value > alpha {
-                break;
-            }
-            probability += binomial_point(rarer, changed, share_better);
-            if 2 * rarer != changed {
-                probability += binomial_point(changed - rarer, changed, share_better);
-            }
-        }
-        Ok(probability)
+    let rejected_with = |changed: usize| -> f64 {
+        let both_directions = |rarer: usize| {
+            let one_way = binomial_point(rarer, changed, share_better);
+            if 2 * rarer == changed { one_way } else { one_way + binomial_point(changed - rarer, changed, share_better) }
+        };
+        policy_p_values(changed).take_while(|p_value| *p_value <= alpha).enumerate().map(|(rarer, _)| both_directions(rarer)).sum()
     };
-    let mut power = 0.0;
-    for changed in likely(n, discordance) {
-        power += binomial_point(changed, n, discordance) * rejected_with(changed)?;
-    }
-    Ok(power)
+    Ok(likely(n, discordance).map(|changed| binomial_point(changed, n, discordance) * rejected_with(changed)).sum())
 }
 
 /// Computes the smallest net change that McNemar's test finds with `n` items.

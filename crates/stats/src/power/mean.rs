@@ -94,8 +94,8 @@ pub fn excess_flip_items(floor: f64, excess: f64, alpha: f64, power: f64) -> Res
 /// deviation = sqrt(sum_j w_j^2 p_j (1 - p_j))
 /// ```
 ///
-/// - `weights`  [condition], as in [`crate::several::planned_contrast`]
-/// - `rates`    [condition], expected share of right answers
+/// - `weights`  `[condition]`, as in [`crate::several::planned_contrast`]
+/// - `rates`    `[condition]`, expected share of right answers
 ///
 /// Exact when the conditions of an item are unrelated; items that are hard under every condition make the true one smaller.
 ///

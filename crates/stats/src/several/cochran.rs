@@ -12,7 +12,7 @@ use crate::undefined::{Undefined, require_at_least, require_equal_lengths};
 /// Q = (k - 1) (k sum_j c_j^2 - N^2) / (k N - sum_i r_i^2),   p = P(chi-squared with k - 1 degrees > Q)
 /// ```
 ///
-/// - `rows`  [item][condition], true where right; every item under every condition
+/// - `rows`  `[item][condition]`, true where right; every item under every condition
 ///
 /// The outcome's `statistic` is Q, without unit. With two conditions it is McNemar's chi-squared. Items that are right or wrong under every
 /// condition do not count; if all are such, Q = 0 and p = 1. The chi-squared tail needs about 24 answers among the others (items times

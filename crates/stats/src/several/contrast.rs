@@ -19,8 +19,8 @@ pub struct Contrast {
 
 /// Estimates and tests a contrast `sum_j w_j y_j` over k conditions of each item.
 ///
-/// - `rows`        [item][condition], scores; every item under every condition, repeats averaged
-/// - `weights`     [condition], summing to 0 so that equal conditions give 0, for example [`ends_against_middle`]
+/// - `rows`        `[item][condition]`, scores; every item under every condition, repeats averaged
+/// - `weights`     `[condition]`, summing to 0 so that equal conditions give 0, for example [`ends_against_middle`]
 /// - `scores`      where one score can lie, for example `0.0..=1.0`
 /// - `resampling`  draws for the interval and flips for the test, level and seed
 ///
@@ -41,8 +41,8 @@ pub fn planned_contrast<R: AsRef<[f64]>>(
 
 /// Computes each item's contrast `sum_j w_j y_j`.
 ///
-/// - `rows`     [item][condition], scores
-/// - `weights`  [condition], summing to 0
+/// - `rows`     `[item][condition]`, scores
+/// - `weights`  `[condition]`, summing to 0
 pub fn contrast_of_items<R: AsRef<[f64]>>(rows: &[R], weights: &[f64]) -> Result<Vec<f64>, Undefined> {
     const QUANTITY: &str = "planned contrast";
     require_at_least(QUANTITY, "conditions", 2, weights.len())?;
@@ -63,7 +63,7 @@ pub fn contrast_of_items<R: AsRef<[f64]>>(rows: &[R], weights: &[f64]) -> Result
 
 /// The range of a contrast whose scores lie in a range: weights above 0 at one end, weights below 0 at the other.
 ///
-/// - `weights`  [condition]
+/// - `weights`  `[condition]`
 /// - `scores`   where one score can lie
 pub fn contrast_range(weights: &[f64], scores: RangeInclusive<f64>) -> RangeInclusive<f64> {
     let extreme = |of_positive: f64, of_negative: f64| -> f64 {

@@ -10,7 +10,7 @@ use crate::undefined::{Undefined, require_finite, require_probability};
 /// adjusted_(i) = max_{j <= i} min(1, (m - j + 1) p_(j))
 /// ```
 ///
-/// - `p_values`  [test], in any order; the result keeps it
+/// - `p_values`  `[test]`, in any order; the result keeps it
 ///
 /// For the gates of a suite, whatever their dependence.
 ///
@@ -34,7 +34,7 @@ pub fn holm(p_values: &[f64]) -> Result<Vec<f64>, Undefined> {
 /// adjusted_(i) = min_{j >= i} min(1, m p_(j) / j)
 /// ```
 ///
-/// - `p_values`  [test], in any order; the result keeps it
+/// - `p_values`  `[test]`, in any order; the result keeps it
 ///
 /// For exploring slices, never for gates. Holds for independent and positively dependent tests.
 ///

@@ -7,6 +7,7 @@ use glassbox_stats::order::excess_flip_rates;
 use glassbox_stats::paired::{PairedCounts, newcombe, tango};
 use glassbox_stats::proportion::{clopper_pearson, proportion_interval, wilson};
 use glassbox_stats::random::Dice;
+use glassbox_stats::repeats::pass_all_k;
 use glassbox_stats::several::{contrast_of_items, ends_against_middle};
 use glassbox_stats::{Estimate, Interval, Undefined};
 
@@ -378,4 +379,29 @@ fn two_level_bootstraps_of_means_are_too_wide() {
     publish("width of two-level over one-level bootstrap", &format!("{wider:.3}, from theory {:.3}", 1.375f64.sqrt()));
     // Each ratio has a sampling error of about 0.06, their mean 0.008.
     assert!((wider - 1.375f64.sqrt()).abs() < 0.04, "wider by {wider}");
+}
+
+#[test]
+fn two_level_bootstraps_of_pass_all_k_sit_too_high() {
+    let (repeats, k) = (5, 3);
+    let all_pass = |scores: &[f64]| {
+        let passes = scores.iter().filter(|score| **score == 1.0).count();
+        pass_all_k(passes, scores.len(), k).expect("k fits")
+    };
+    let resampling = Resampling { resamples: 399, level: 0.95, seed: 1 };
+    let truth = 0.7f64.powi(3);
+    let two = coverage(150, truth, |dice, _| {
+        let items: Vec<Vec<f64>> = (0..150).map(|_| sample(dice, repeats, |dice| answer(dice, 0.7))).collect();
+        interval_of(over_items_then_repeats(&items, all_pass, resampling))
+    });
+    let one = coverage(300, truth, |dice, _| {
+        let values: Vec<f64> = (0..150).map(|_| all_pass(&sample(dice, repeats, |dice| answer(dice, 0.7)))).collect();
+        interval_of(bounded_mean(&values, 0.0..=1.0, resampling))
+    });
+    publish(
+        "coverage of pass^3 from 5 repeats of 150 items",
+        &format!("two-level {:.3}, bounded mean of unbiased values {:.3}", two.share, one.share),
+    );
+    assert!(two.share < 0.75, "{two:?}");
+    assert!(one.share > 0.95 - 3.0 * one.error, "{one:?}");
 }

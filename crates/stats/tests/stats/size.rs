@@ -3,7 +3,7 @@
 use glassbox_stats::bootstrap::Resampling;
 use glassbox_stats::order::{excess_flip_rates, excess_flip_test, kendall_within_items, range_beyond_chance};
 use glassbox_stats::paired::sign_flip;
-use glassbox_stats::power::mcnemar_power;
+use glassbox_stats::power::{mcnemar_power, non_inferiority_power};
 use glassbox_stats::proportion::proportion_interval;
 use glassbox_stats::random::Dice;
 use glassbox_stats::sequential::{DOUBLINGS, QUARTERS, obrien_fleming_looks};
@@ -33,6 +33,20 @@ fn mcnemar_rejects_at_most_five_percent_exactly() {
     assert!(largest <= 0.0505, "largest size {largest}");
     assert!(largest > 0.045, "the grid holds no setting in which the test uses its 5 %: {largest}");
 }
+
+#[test]
+fn non_inferiority_passes_a_loss_of_the_margin_in_at_most_about_five_percent_exactly() {
+    let mut largest: f64 = 0.0;
+    for n in [60, 100, 200, 500, 1000] {
+        for (discordance, margin) in [(0.03, 0.02), (0.05, 0.02), (0.1, 0.02), (0.1, 0.05), (0.2, 0.05), (0.4, 0.1)] {
+            largest = largest.max(non_inferiority_power(n, discordance, margin, margin, 0.95).expect("in range"));
+        }
+    }
+    publish("largest size of non-inferiority", &format!("{largest:.4}"));
+    assert!(largest > 0.045 && largest < LARGEST_NON_INFERIORITY, "largest size {largest}");
+}
+
+const LARGEST_NON_INFERIORITY: f64 = 0.06; // a score test of discrete data is nominal on average, not for every n
 
 #[test]
 fn sign_flips_reject_at_most_five_percent_of_symmetric_differences() {
