@@ -6,66 +6,29 @@ use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::attention::{Queries, Rule, attend, mix, pattern, scores};
 use glassbox_mechanisms::cache::{Cache, LayerView};
 use glassbox_mechanisms::heads::Heads;
-use glassbox_mechanisms::mask::KeyRange;
 use glassbox_mechanisms::softmax::softmax_in_place;
 use glassbox_mechanisms::{Kernels, MechanismError};
 
-use crate::blueprint::{AttentionBias, Blueprint, Norm, QueryKeyNorm, SoftCap, Window};
 use crate::decoder::Run;
 use crate::linear::Linear;
 use crate::norm::NormWeights;
-use crate::slot::Slot;
-use crate::weights::Weights;
 
 #[derive(Debug)]
 pub(crate) struct Attention {
-    layer: usize,
-    d_model: usize,
-    heads: Heads,
-    query: Linear,
-    key: Linear,
-    value: Linear,
-    out: Linear,
-    query_key_norm: Option<(NormWeights, NormWeights)>,
+    pub(crate) layer: usize,
+    pub(crate) d_model: usize,
+    pub(crate) heads: Heads,
+    pub(crate) query: Linear,
+    pub(crate) key: Linear,
+    pub(crate) value: Linear,
+    pub(crate) out: Linear,
+    pub(crate) query_key_norm: Option<(NormWeights, NormWeights)>,
     /// Which of the pass's rotations turns queries and keys.
-    rotary: Option<usize>,
-    rule: Rule,
+    pub(crate) rotary: Option<usize>,
+    pub(crate) rule: Rule,
 }
 
 impl Attention {
-    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
-        let parts = &blueprint.attention;
-        let input_bias = |slot| (parts.bias != AttentionBias::None).then_some(slot);
-        let (Norm::Layer { eps } | Norm::Rms { eps }) = blueprint.norm;
-        let mut norm = |gain| NormWeights::without_bias(weights, layer, Norm::Rms { eps }, gain);
-        let query_key_norm = match parts.query_key_norm {
-            QueryKeyNorm::None => None,
-            QueryKeyNorm::EachHead => Some((norm(Slot::QueryNormGain), norm(Slot::KeyNormGain))),
-        };
-        Self {
-            layer,
-            d_model: blueprint.d_model,
-            heads: parts.heads,
-            query: Linear::new(weights, layer, Slot::WQuery, input_bias(Slot::BQuery)),
-            key: Linear::new(weights, layer, Slot::WKey, input_bias(Slot::BKey)),
-            value: Linear::new(weights, layer, Slot::WValue, input_bias(Slot::BValue)),
-            out: Linear::new(weights, layer, Slot::WOut, (parts.bias == AttentionBias::All).then_some(Slot::BOut)),
-            query_key_norm,
-            rotary,
-            rule: Rule {
-                keys: match blueprint.layers[layer].window {
-                    Window::Whole => KeyRange::causal(),
-                    Window::Last(tokens) => KeyRange::causal_window(tokens),
-                },
-                scale: parts.scale,
-                soft_cap: match parts.soft_cap {
-                    SoftCap::None => None,
-                    SoftCap::At(cap) => Some(cap),
-                },
-            },
-        }
-    }
-
     /// - `x`  [token, d_model], normed; the result has the same sizes
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,

@@ -5,42 +5,23 @@ use glassbox_mechanisms::MechanismError;
 use glassbox_mechanisms::cache::Cache;
 
 use crate::attention::Attention;
-use crate::blueprint::{Blueprint, NormPlaces};
 use crate::decoder::Run;
 use crate::feed_forward::FeedForward;
 use crate::norm::NormWeights;
-use crate::slot::Slot;
-use crate::weights::Weights;
 
 #[derive(Debug)]
 pub(crate) struct Block {
-    layer: usize,
-    d_model: usize,
-    norm_1: NormWeights,
-    attention: Attention,
-    after_attention: Option<NormWeights>,
-    norm_2: NormWeights,
-    feed_forward: FeedForward,
-    after_feed_forward: Option<NormWeights>,
+    pub(crate) layer: usize,
+    pub(crate) d_model: usize,
+    pub(crate) norm_1: NormWeights,
+    pub(crate) attention: Attention,
+    pub(crate) after_attention: Option<NormWeights>,
+    pub(crate) norm_2: NormWeights,
+    pub(crate) feed_forward: FeedForward,
+    pub(crate) after_feed_forward: Option<NormWeights>,
 }
 
 impl Block {
-    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
-        let norm = blueprint.norm;
-        let after = blueprint.norm_places == NormPlaces::BeforeAndAfter;
-        let after = |weights: &mut Weights, gain| after.then(|| NormWeights::without_bias(weights, layer, norm, gain));
-        Self {
-            layer,
-            d_model: blueprint.d_model,
-            norm_1: NormWeights::new(weights, layer, norm, Slot::Norm1Gain, Slot::Norm1Bias),
-            attention: Attention::new(blueprint, weights, layer, rotary),
-            after_attention: after(weights, Slot::AfterAttentionGain),
-            norm_2: NormWeights::new(weights, layer, norm, Slot::Norm2Gain, Slot::Norm2Bias),
-            feed_forward: FeedForward::new(blueprint, weights, layer),
-            after_feed_forward: after(weights, Slot::AfterFeedForwardGain),
-        }
-    }
-
     /// - `x`  [token, d_model], the residual stream, changed in place
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,

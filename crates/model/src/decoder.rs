@@ -2,16 +2,14 @@
 
 use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::cache::Cache;
-use glassbox_mechanisms::position::{Pairing, Rotary, Turns, add_learned};
+use glassbox_mechanisms::position::{Rotary, Turns, add_learned};
 use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, matmul, softmax};
 use glassbox_tensor::Matrix;
 
 use crate::Rows;
 use crate::block::Block;
-use crate::blueprint::{Blueprint, Divisors, HeadMatrix, LearnedPositions, Rotation, SoftCap};
+use crate::blueprint::SoftCap;
 use crate::norm::NormWeights;
-use crate::slot::Slot;
-use crate::weights::Weights;
 
 /// Tokens that go through the layers together; bounds the memory of a long prompt. No bit depends on it.
 const PIECE: usize = 512;
@@ -19,14 +17,14 @@ const PIECE: usize = 512;
 /// The weights in the order in which a token meets them.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    embedding: Matrix,
-    embedding_scale: f32,
-    positions: Option<Vec<f32>>,
-    rotaries: Vec<Rotary>,
-    blocks: Vec<Block>,
-    norm: NormWeights,
-    unembedding: Matrix,
-    soft_cap: SoftCap,
+    pub(crate) embedding: Matrix,
+    pub(crate) embedding_scale: f32,
+    pub(crate) positions: Option<Vec<f32>>,
+    pub(crate) rotaries: Vec<Rotary>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) norm: NormWeights,
+    pub(crate) unembedding: Matrix,
+    pub(crate) soft_cap: SoftCap,
 }
 
 /// How a pass is to be run.
@@ -52,26 +50,6 @@ pub(crate) struct Run<'a> {
 }
 
 impl Decoder {
-    pub(crate) fn new(blueprint: &Blueprint, mut weights: Weights) -> Result<Self, MechanismError> {
-        let (rotaries, of_layer) = rotaries(blueprint)?;
-        let embedding = weights.take(Slot::Embedding, 0);
-        let learned = blueprint.learned_positions != LearnedPositions::None;
-        let blocks = of_layer.into_iter().enumerate();
-        Ok(Self {
-            embedding_scale: blueprint.embedding_scale,
-            positions: learned.then(|| weights.take_vector(Slot::Positions, 0)),
-            rotaries,
-            blocks: blocks.map(|(layer, rotary)| Block::new(blueprint, &mut weights, layer, rotary)).collect(),
-            norm: NormWeights::new(&mut weights, 0, blueprint.norm, Slot::NormGain, Slot::NormBias),
-            unembedding: match blueprint.unembedding.head {
-                HeadMatrix::TiedToEmbedding => embedding.clone(),
-                HeadMatrix::Own => weights.take(Slot::WUnembedding, 0),
-            },
-            soft_cap: blueprint.unembedding.soft_cap,
-            embedding,
-        })
-    }
-
     /// - `ids`  [token]; the result is [row, vocab]
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,
@@ -128,26 +106,4 @@ impl Decoder {
         tap.at(Site::Logits, &[rows, vocab], &mut logits);
         logits
     }
-}
-
-/// The different rotations of the model, and for each layer which of them it has.
-fn rotaries(blueprint: &Blueprint) -> Result<(Vec<Rotary>, Vec<Option<usize>>), MechanismError> {
-    let d_head = blueprint.attention.heads.d_head();
-    let (mut rotaries, mut of_layer) = (Vec::new(), Vec::new());
-    for layer in &blueprint.layers {
-        let Rotation::Rotary { theta, scaling, divisors } = &layer.rotation else {
-            of_layer.push(None);
-            continue;
-        };
-        let mut rotary = Rotary::new(d_head, d_head, *theta, *scaling, Pairing::Halves)?;
-        if let Divisors::EachPair(divisors) = divisors {
-            rotary = rotary.divided_by(divisors)?;
-        }
-        let known = rotaries.iter().position(|known| *known == rotary);
-        of_layer.push(Some(known.unwrap_or(rotaries.len())));
-        if known.is_none() {
-            rotaries.push(rotary);
-        }
-    }
-    Ok((rotaries, of_layer))
 }

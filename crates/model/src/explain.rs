@@ -1,9 +1,207 @@
-//! The forward pass of one blueprint, written out with its sizes.
+//! The forward pass of one blueprint, written out: every site with its sizes and its formula, and only the branches it takes.
 
-use crate::blueprint::Blueprint;
+use glassbox_anatomy::Site;
+use glassbox_mechanisms::feed_forward::Activation;
+use glassbox_mechanisms::position::Scaling;
 
-/// Writes the forward pass of `blueprint` as a list of steps, only with the branches it takes.
+use crate::blueprint::{
+    AttentionBias, Bias, Blueprint, Divisors, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Rotation,
+    SoftCap, Window,
+};
+
+/// The forward pass of `blueprint` as text, one line a site. Layers that differ in nothing are written once.
 #[must_use]
 pub fn explain(blueprint: &Blueprint) -> String {
-    format!("{blueprint:?}")
+    let heads = blueprint.attention.heads;
+    let mut pass = Pass { blueprint, text: String::new() };
+    pass.line(&format!(
+        "{}: {} layers; d_model {}; {} heads over {} kv heads, d_head {}; hidden {}; vocab {}; made for {} tokens",
+        blueprint.family,
+        blueprint.layers.len(),
+        blueprint.d_model,
+        heads.heads(),
+        heads.kv_heads(),
+        heads.d_head(),
+        blueprint.feed_forward.hidden(),
+        blueprint.vocab,
+        blueprint.context,
+    ));
+    pass.line("");
+    pass.step(Site::EmbedOut, &embedding(blueprint));
+    for (layers, layer) in kinds(&blueprint.layers) {
+        pass.line("");
+        pass.line(&format!("blocks.{layers}"));
+        pass.block(layer);
+    }
+    pass.line("");
+    pass.step(Site::NormOut, &format!("{} of the last block's out", norm(blueprint.norm)));
+    let head = match blueprint.unembedding.head {
+        HeadMatrix::TiedToEmbedding => "embed.w, the embedding table itself",
+        HeadMatrix::Own => "unembed.w",
+    };
+    pass.step(Site::Logits, &soft_capped(format!("norm.out by {head}"), blueprint.unembedding.soft_cap));
+    pass.text
+}
+
+struct Pass<'a> {
+    blueprint: &'a Blueprint,
+    text: String,
+}
+
+impl Pass<'_> {
+    fn block(&mut self, layer: &Layer) {
+        let blueprint = self.blueprint;
+        let (first, second) = (norm(blueprint.norm), norm(blueprint.norm));
+        self.step(Site::BlockIn, "the residual stream");
+        self.step(Site::Norm1, &format!("{first} of in"));
+        self.attention(layer);
+        self.step(Site::AttnAdded, &self.added("attn.out"));
+        self.step(Site::Mid, "in + attn.added");
+        self.step(Site::Norm2, &format!("{second} of mid"));
+        let (hidden, bias) = match blueprint.feed_forward {
+            FeedForward::Plain { activation, bias, .. } => {
+                (format!("{}(norm_2.out by w_up{})", name(activation), plus(bias, "b_up")), bias)
+            }
+            FeedForward::Gated { activation, bias, .. } => {
+                let gate = format!("{}(norm_2.out by w_gate{})", name(activation), plus(bias, "b_gate"));
+                (format!("{gate} · (norm_2.out by w_up{})", plus(bias, "b_up")), bias)
+            }
+        };
+        self.step(Site::FfnHidden, &hidden);
+        self.step(Site::FfnOut, &format!("ffn.hidden by w_down{}", plus(bias, "b_down")));
+        self.step(Site::FfnAdded, &self.added("ffn.out"));
+        self.step(Site::BlockOut, "mid + ffn.added");
+    }
+
+    fn attention(&mut self, layer: &Layer) {
+        let attention = &self.blueprint.attention;
+        let bias = |name| if attention.bias == AttentionBias::None { String::new() } else { format!(" + {name}") };
+        self.step(Site::Query, &format!("norm_1.out by w_q{}", bias("b_q")));
+        self.step(Site::Key, &format!("norm_1.out by w_k{}", bias("b_k")));
+        self.step(Site::Value, &format!("norm_1.out by w_v{}", bias("b_v")));
+        let normed = |of: &str| match attention.query_key_norm {
+            QueryKeyNorm::None => of.to_owned(),
+            QueryKeyNorm::EachHead => format!("rms norm over d_head of {of}"),
+        };
+        let turned = rotation(&layer.rotation);
+        self.step(Site::QueryRotated, &format!("{}{turned}", normed("attn.q")));
+        self.step(Site::KeyRotated, &format!("{}{turned}; into the cache", normed("attn.k")));
+        let keys = match layer.window {
+            Window::Whole => "keys up to the query's own".to_owned(),
+            Window::Last(tokens) => format!("the last {tokens} keys, the query's own among them"),
+        };
+        let shared = match attention.heads.group() {
+            1 => String::new(),
+            group => format!(" of kv head = head / {group}"),
+        };
+        let scores = soft_capped(format!("attn.q_rot · attn.k_rot{shared} × {}", attention.scale), attention.soft_cap);
+        self.step(Site::Scores, &format!("{scores}; {keys}"));
+        self.step(Site::Pattern, "softmax of attn.scores over key");
+        self.step(Site::Mixed, &format!("sum over key of attn.pattern · attn.v{shared}"));
+        let bias = if attention.bias == AttentionBias::All { " + b_out" } else { "" };
+        self.step(Site::AttnOut, &format!("attn.z by w_out{bias}"));
+    }
+
+    fn added(&self, part: &str) -> String {
+        match self.blueprint.norm_places {
+            NormPlaces::Before => part.to_owned(),
+            NormPlaces::BeforeAndAfter => format!("{} of {part}", norm(self.blueprint.norm)),
+        }
+    }
+
+    fn step(&mut self, site: Site, formula: &str) {
+        let sizes: Vec<String> = site.axes().iter().map(|axis| self.size(axis)).collect();
+        self.line(&format!("  {:<12} {:<36} {formula}", site.name(), format!("[{}]", sizes.join(", "))));
+    }
+
+    fn size(&self, axis: &str) -> String {
+        let heads = self.blueprint.attention.heads;
+        match axis {
+            "d_model" => format!("d_model={}", self.blueprint.d_model),
+            "head" => format!("head={}", heads.heads()),
+            "kv_head" => format!("kv_head={}", heads.kv_heads()),
+            "d_head" => format!("d_head={}", heads.d_head()),
+            "hidden" => format!("hidden={}", self.blueprint.feed_forward.hidden()),
+            "vocab" => format!("vocab={}", self.blueprint.vocab),
+            other => other.to_owned(),
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+}
+
+fn embedding(blueprint: &Blueprint) -> String {
+    let mut formula = "row of embed.w".to_owned();
+    if blueprint.embedding_scale != 1.0 {
+        formula.push_str(&format!(" × {}", blueprint.embedding_scale));
+    }
+    if let LearnedPositions::Table { positions } = blueprint.learned_positions {
+        formula.push_str(&format!(" + row of embed.positions, of which there are {positions}"));
+    }
+    formula
+}
+
+/// Layers that differ in nothing, in order of their first: `0-4,6-10` and the layer.
+fn kinds(layers: &[Layer]) -> Vec<(String, &Layer)> {
+    let mut kinds: Vec<(Vec<(usize, usize)>, &Layer)> = Vec::new();
+    for (index, layer) in layers.iter().enumerate() {
+        match kinds.iter_mut().find(|(_, kind)| *kind == layer) {
+            None => kinds.push((vec![(index, index)], layer)),
+            Some((ranges, _)) => match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == index => *last = index,
+                _ => ranges.push((index, index)),
+            },
+        }
+    }
+    let range = |(first, last): &(usize, usize)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    kinds.into_iter().map(|(ranges, layer)| (ranges.iter().map(range).collect::<Vec<_>>().join(","), layer)).collect()
+}
+
+fn norm(norm: Norm) -> String {
+    match norm {
+        Norm::Layer { eps } => format!("layer norm (eps {eps:e})"),
+        Norm::Rms { eps } => format!("rms norm (eps {eps:e})"),
+    }
+}
+
+fn rotation(rotation: &Rotation) -> String {
+    let Rotation::Rotary { theta, scaling, divisors } = rotation else { return String::new() };
+    let scaling = match scaling {
+        Scaling::None => String::new(),
+        Scaling::Linear { factor } => format!(", all angles / {factor}"),
+        Scaling::Llama3 { factor, low_frequency_factor, high_frequency_factor, original_context } => format!(
+            ", angles / {factor} where they turn less than {low_frequency_factor} times in {original_context} tokens, kept above {high_frequency_factor} times"
+        ),
+    };
+    let divisors = match divisors {
+        Divisors::None => "",
+        Divisors::EachPair(_) => ", each pair's angle divided by the file's own number",
+    };
+    format!(", rotated in halves (theta {theta}{scaling}{divisors})")
+}
+
+fn soft_capped(formula: String, cap: SoftCap) -> String {
+    match cap {
+        SoftCap::None => formula,
+        SoftCap::At(cap) => format!("{cap} · tanh(({formula}) / {cap})"),
+    }
+}
+
+fn name(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Relu => "relu",
+        Activation::GeluErf => "gelu by erf",
+        Activation::GeluTanh => "gelu by tanh",
+        Activation::Silu => "silu",
+    }
+}
+
+fn plus(bias: Bias, name: &str) -> String {
+    match bias {
+        Bias::None => String::new(),
+        Bias::Added => format!(" + {name}"),
+    }
 }

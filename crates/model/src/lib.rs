@@ -11,6 +11,7 @@
 //! Invariant: a pass fails only at its door, or for want of room in the cache. Sizes are checked once, when weights meet slots and
 //! tokens meet the door. Only `families/` knows a family's name, a setting's name or a tensor's name.
 
+mod assemble;
 mod attention;
 mod block;
 pub mod blueprint;

@@ -1,5 +1,10 @@
 //! The model as its users meet it, on the tiny models of `fixtures/tiny`.
 
+mod edited;
+mod explained;
+mod faults;
 mod golden;
+mod refusals;
+mod same_bits;
 mod tiny;
 mod twins;

@@ -1,0 +1,133 @@
+//! Where the parts of the forward pass take their weights, each from the slots that the blueprint gives it.
+
+use glassbox_mechanisms::MechanismError;
+use glassbox_mechanisms::attention::Rule;
+use glassbox_mechanisms::mask::KeyRange;
+use glassbox_mechanisms::position::{Pairing, Rotary};
+
+use crate::attention::Attention;
+use crate::block::Block;
+use crate::blueprint::{
+    self, AttentionBias, Bias, Blueprint, Divisors, HeadMatrix, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Rotation, SoftCap, Window,
+};
+use crate::decoder::Decoder;
+use crate::feed_forward::FeedForward;
+use crate::linear::Linear;
+use crate::norm::NormWeights;
+use crate::slot::Slot;
+use crate::weights::Weights;
+
+impl Decoder {
+    pub(crate) fn new(blueprint: &Blueprint, mut weights: Weights) -> Result<Self, MechanismError> {
+        let (rotaries, of_layer) = rotaries(blueprint)?;
+        let embedding = weights.take(Slot::Embedding, 0);
+        let learned = blueprint.learned_positions != LearnedPositions::None;
+        let blocks = of_layer.into_iter().enumerate();
+        Ok(Self {
+            embedding_scale: blueprint.embedding_scale,
+            positions: learned.then(|| weights.take_vector(Slot::Positions, 0)),
+            rotaries,
+            blocks: blocks.map(|(layer, rotary)| Block::new(blueprint, &mut weights, layer, rotary)).collect(),
+            norm: NormWeights::new(&mut weights, 0, blueprint.norm, Slot::NormGain, Slot::NormBias),
+            unembedding: match blueprint.unembedding.head {
+                HeadMatrix::TiedToEmbedding => embedding.clone(),
+                HeadMatrix::Own => weights.take(Slot::WUnembedding, 0),
+            },
+            soft_cap: blueprint.unembedding.soft_cap,
+            embedding,
+        })
+    }
+}
+
+impl Block {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
+        let norm = blueprint.norm;
+        let after = blueprint.norm_places == NormPlaces::BeforeAndAfter;
+        let after = |weights: &mut Weights, gain| after.then(|| NormWeights::without_bias(weights, layer, norm, gain));
+        Self {
+            layer,
+            d_model: blueprint.d_model,
+            norm_1: NormWeights::new(weights, layer, norm, Slot::Norm1Gain, Slot::Norm1Bias),
+            attention: Attention::new(blueprint, weights, layer, rotary),
+            after_attention: after(weights, Slot::AfterAttentionGain),
+            norm_2: NormWeights::new(weights, layer, norm, Slot::Norm2Gain, Slot::Norm2Bias),
+            feed_forward: FeedForward::new(blueprint, weights, layer),
+            after_feed_forward: after(weights, Slot::AfterFeedForwardGain),
+        }
+    }
+}
+
+impl Attention {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
+        let parts = &blueprint.attention;
+        let input_bias = |slot| (parts.bias != AttentionBias::None).then_some(slot);
+        let (Norm::Layer { eps } | Norm::Rms { eps }) = blueprint.norm;
+        let mut norm = |gain| NormWeights::without_bias(weights, layer, Norm::Rms { eps }, gain);
+        let query_key_norm = match parts.query_key_norm {
+            QueryKeyNorm::None => None,
+            QueryKeyNorm::EachHead => Some((norm(Slot::QueryNormGain), norm(Slot::KeyNormGain))),
+        };
+        Self {
+            layer,
+            d_model: blueprint.d_model,
+            heads: parts.heads,
+            query: Linear::new(weights, layer, Slot::WQuery, input_bias(Slot::BQuery)),
+            key: Linear::new(weights, layer, Slot::WKey, input_bias(Slot::BKey)),
+            value: Linear::new(weights, layer, Slot::WValue, input_bias(Slot::BValue)),
+            out: Linear::new(weights, layer, Slot::WOut, (parts.bias == AttentionBias::All).then_some(Slot::BOut)),
+            query_key_norm,
+            rotary,
+            rule: Rule {
+                keys: match blueprint.layers[layer].window {
+                    Window::Whole => KeyRange::causal(),
+                    Window::Last(tokens) => KeyRange::causal_window(tokens),
+                },
+                scale: parts.scale,
+                soft_cap: match parts.soft_cap {
+                    SoftCap::None => None,
+                    SoftCap::At(cap) => Some(cap),
+                },
+            },
+        }
+    }
+}
+
+impl FeedForward {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize) -> Self {
+        let (gated, activation, bias) = match blueprint.feed_forward {
+            blueprint::FeedForward::Plain { activation, bias, .. } => (false, activation, bias),
+            blueprint::FeedForward::Gated { activation, bias, .. } => (true, activation, bias),
+        };
+        let mut linear = |weight, slot| Linear::new(weights, layer, weight, (bias == Bias::Added).then_some(slot));
+        Self {
+            d_model: blueprint.d_model,
+            hidden: blueprint.feed_forward.hidden(),
+            activation,
+            gate: gated.then(|| linear(Slot::WGate, Slot::BGate)),
+            up: linear(Slot::WUp, Slot::BUp),
+            down: linear(Slot::WDown, Slot::BDown),
+        }
+    }
+}
+
+/// The different rotations of the model, and for each layer which of them it has.
+fn rotaries(blueprint: &Blueprint) -> Result<(Vec<Rotary>, Vec<Option<usize>>), MechanismError> {
+    let d_head = blueprint.attention.heads.d_head();
+    let (mut rotaries, mut of_layer) = (Vec::new(), Vec::new());
+    for layer in &blueprint.layers {
+        let Rotation::Rotary { theta, scaling, divisors } = &layer.rotation else {
+            of_layer.push(None);
+            continue;
+        };
+        let mut rotary = Rotary::new(d_head, d_head, *theta, *scaling, Pairing::Halves)?;
+        if let Divisors::EachPair(divisors) = divisors {
+            rotary = rotary.divided_by(divisors)?;
+        }
+        let known = rotaries.iter().position(|known| *known == rotary);
+        of_layer.push(Some(known.unwrap_or(rotaries.len())));
+        if known.is_none() {
+            rotaries.push(rotary);
+        }
+    }
+    Ok((rotaries, of_layer))
+}

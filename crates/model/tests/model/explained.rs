@@ -1,0 +1,13 @@
+//! The forward pass of each family, written out. The difference of two snapshots is the difference of two architectures.
+
+use glassbox_mechanisms::Kernels;
+use glassbox_model::explain;
+
+use crate::tiny::{ALL, open};
+
+#[test]
+fn the_forward_pass_of_each_fixture_reads_as_before() {
+    for name in ALL {
+        insta::assert_snapshot!(name, explain(open(name, Kernels::Fast).blueprint()));
+    }
+}

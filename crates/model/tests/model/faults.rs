@@ -1,0 +1,237 @@
+//! Faults that others shipped, each as a test by its number in the field reports.
+
+use glassbox_anatomy::{At, Interest, Observer, Site};
+use glassbox_mechanisms::{Kernels, Workers};
+use glassbox_model::blueprint::{Rotation, SoftCap, Window};
+use glassbox_model::{Model, Rows};
+use glassbox_tensor::{View, ViewMut};
+
+use crate::edited::Edited;
+use crate::tiny::{LIMIT, golden, logits, open, open_twin, walk};
+
+/// Enough tokens that every position-dependent fault shows.
+const IDS: [u32; 12] = [1, 5, 9, 33, 2, 40, 17, 8, 56, 3, 21, 30];
+
+fn theta(model: &Model, layer: usize) -> f64 {
+    match model.blueprint().layers[layer].rotation {
+        Rotation::Rotary { theta, .. } => theta,
+        Rotation::None => panic!("layer {layer} is not rotated"),
+    }
+}
+
+#[test]
+fn bl_01_rows_of_k_are_permuted_by_kv_heads() {
+    let heads = open("llama-gqa", Kernels::Fast).blueprint().attention.heads;
+    assert_ne!(heads.group(), heads.kv_heads(), "where the two are equal, the fault cannot show");
+    walk(&open_twin("llama-gqa", Kernels::Fast), &golden("llama-gqa"), usize::MAX).expect("the GGUF file is the same model");
+}
+
+#[test]
+fn bl_02_the_declared_width_of_a_head_wins_and_null_means_derived() {
+    let model = open("llama-gqa", Kernels::Fast);
+    assert_eq!(model.blueprint().attention.heads.d_head(), 10);
+    assert_eq!(model.blueprint().attention.scale, (1.0 / 10.0_f64.sqrt()) as f32);
+    assert_eq!(open_twin("llama-gqa", Kernels::Fast).blueprint().attention.heads.d_head(), 10);
+    let derived = Edited::of("llama-mha").set("head_dim", "null").set("num_key_value_heads", "null").open();
+    assert_eq!(logits(&derived, &IDS), logits(&open("llama-mha", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn bl_04_the_rotary_base_is_found_in_its_old_and_its_new_place() {
+    let new = Edited::of("qwen2-gqa").open();
+    let old = Edited::of("qwen2-gqa").unset("rope_parameters").set("rope_theta", "1e6").set("rope_scaling", "null").open();
+    assert_eq!(theta(&new, 0), 1_000_000.0);
+    assert_eq!(logits(&new, &IDS), logits(&old, &IDS));
+    let absent = Edited::of("qwen2-gqa").unset("rope_parameters").open();
+    assert_eq!(theta(&absent, 0), 10_000.0, "the documented default of the family");
+    assert_ne!(logits(&absent, &IDS), logits(&new, &IDS));
+    let message = Edited::of("qwen2-gqa").set("rope_theta", "5e5").refusal();
+    assert!(message.contains("key `rope_parameters.rope_theta`: wanted 500000, as `rope_theta` outside, found 1000000"), "{message}");
+    let message = Edited::of("qwen2-gqa").unset("rope_parameters").set("rope_theta", "\"1000000\"").refusal();
+    assert!(message.contains("key `rope_theta`: wanted a finite number, found the text"), "{message}");
+}
+
+#[test]
+fn bl_04_nested_rotary_settings_reach_their_layers() {
+    let new = open("gemma3-gqa", Kernels::Fast);
+    assert_eq!([theta(&new, 0), theta(&new, 1), theta(&new, 2)], [10_000.0, 10_000.0, 1_000_000.0]);
+    let old = Edited::of("gemma3-gqa")
+        .unset("rope_parameters")
+        .set("rope_theta", "1000000")
+        .set("rope_local_base_freq", "10000.0")
+        .set("rope_scaling", r#"{"rope_type": "linear", "factor": 8.0}"#)
+        .open();
+    assert_eq!(logits(&new, &IDS), logits(&old, &IDS));
+}
+
+#[test]
+fn bl_14_llama3_scaling_is_used() {
+    let scaled = open("llama-scaled", Kernels::Fast);
+    let plain = Edited::of("llama-scaled").set("rope_parameters", r#"{"rope_type": "default", "rope_theta": 500000.0}"#).open();
+    assert_ne!(logits(&scaled, &IDS), logits(&plain, &IDS));
+    let linear = |json| Edited::of("llama-biased").unset("rope_parameters").set("rope_scaling", json).open();
+    let (new, old) = (linear(r#"{"rope_type": "linear", "factor": 3.0}"#), linear(r#"{"type": "linear", "factor": 3}"#));
+    assert_eq!(logits(&new, &IDS), logits(&open("llama-biased", Kernels::Fast), &IDS));
+    assert_eq!(logits(&new, &IDS), logits(&old, &IDS));
+}
+
+#[test]
+fn bl_15_each_gguf_architecture_pairs_as_its_converter_does() {
+    for name in ["llama-gqa", "llama-scaled", "llama-biased", "qwen2-gqa", "gemma3-mqa"] {
+        walk(&open_twin(name, Kernels::Fast), &golden(name), usize::MAX).unwrap_or_else(|divergence| panic!("{name}: {divergence}"));
+    }
+}
+
+/// Keeps the attention weights of one layer.
+struct Pattern {
+    layer: usize,
+    sizes: Vec<usize>,
+    weights: Vec<f32>,
+}
+
+impl Observer for Pattern {
+    fn interest(&self, at: At) -> Interest {
+        if at.site == Site::Pattern && at.layer == self.layer { Interest::See } else { Interest::Nothing }
+    }
+
+    fn see(&mut self, _: At, value: View<'_>) {
+        (self.sizes, self.weights) = (value.sizes().to_vec(), value.values().to_vec());
+    }
+}
+
+fn keys_seen(model: &Model, layer: usize, query: usize) -> Vec<usize> {
+    let mut seen = Pattern { layer, sizes: Vec::new(), weights: Vec::new() };
+    let mut cache = model.new_cache(IDS.len(), LIMIT).expect("tiny");
+    model.forward_observed(&IDS, &mut cache, Rows::None, &Workers::new(1), &mut seen).expect("sound ids");
+    let keys = seen.sizes[2];
+    let row = &seen.weights[query * keys..(query + 1) * keys];
+    (0..keys).filter(|key| row[*key] > 0.0).collect()
+}
+
+#[test]
+fn bl_21_a_window_counts_the_query_itself() {
+    let window = |size: &str| Edited::of("qwen2-window").set("sliding_window", size).unset("layer_types").open();
+    assert_eq!(keys_seen(&window("4"), 1, 9), [6, 7, 8, 9]);
+    assert_eq!(keys_seen(&window("4"), 0, 9), (0..=9).collect::<Vec<_>>(), "layers below `max_window_layers` see everything");
+    for none in ["null", "0"] {
+        assert_eq!(keys_seen(&window(none), 1, 9), (0..=9).collect::<Vec<_>>(), "a window of {none}");
+    }
+    let off = Edited::of("qwen2-window").set("use_sliding_window", "false").unset("layer_types").open();
+    assert!(off.blueprint().layers.iter().all(|layer| layer.window == Window::Whole));
+    let message = Edited::of("qwen2-window").set("use_sliding_window", "false").refusal();
+    assert!(message.contains("found `sliding_attention` in it, while `use_sliding_window` is false"), "{message}");
+}
+
+#[test]
+fn bl_26_the_final_soft_cap_bends_every_logit_and_zero_is_off() {
+    let plain = logits(&open("gemma3-gqa", Kernels::Fast), &IDS);
+    let capped = logits(&Edited::of("gemma3-gqa").set("final_logit_softcapping", "3.0").open(), &IDS);
+    for (plain, capped) in plain.iter().zip(&capped) {
+        let wanted = 3.0 * (f64::from(*plain) / 3.0).tanh();
+        assert!((f64::from(*capped) - wanted).abs() < 1e-6, "{plain} became {capped}");
+    }
+    let off = Edited::of("gemma3-gqa").set("final_logit_softcapping", "0").open();
+    assert_eq!(off.blueprint().unembedding.soft_cap, SoftCap::None);
+}
+
+/// Changes the values of one kv head, and watches which heads' mixes change.
+struct OneKvHead {
+    kv_head: usize,
+    mixed: Vec<f32>,
+}
+
+impl Observer for OneKvHead {
+    fn interest(&self, at: At) -> Interest {
+        match (at.layer, at.site) {
+            (0, Site::Value) => Interest::Edit,
+            (0, Site::Mixed) => Interest::See,
+            _ => Interest::Nothing,
+        }
+    }
+
+    fn see(&mut self, _: At, value: View<'_>) {
+        self.mixed = value.values().to_vec();
+    }
+
+    fn edit(&mut self, _: At, mut value: ViewMut<'_>) {
+        let [_, kv_heads, d_head] = value.view().sizes_of(["token", "kv_head", "d_head"]).expect("the axes of values");
+        for token in value.values().chunks_exact_mut(kv_heads * d_head) {
+            if let Some(head) = token.chunks_exact_mut(d_head).nth(self.kv_head) {
+                head.fill(100.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn bl_31_consecutive_heads_share_a_kv_head() {
+    let model = open("llama-gqa", Kernels::Fast);
+    for (kv_head, readers) in [(0, 0..3), (1, 3..6)] {
+        let mut observer = OneKvHead { kv_head, mixed: Vec::new() };
+        let mut cache = model.new_cache(IDS.len(), LIMIT).expect("tiny");
+        model.forward_observed(&IDS, &mut cache, Rows::None, &Workers::new(1), &mut observer).expect("sound ids");
+        for (head, mixed) in observer.mixed.chunks_exact(10).enumerate() {
+            let edited = (mixed[0] - 100.0).abs() < 1e-3;
+            assert_eq!(edited, readers.contains(&(head % 6)), "kv head {kv_head}, head {}", head % 6);
+        }
+    }
+}
+
+#[test]
+fn bl_37_the_one_is_added_once_from_either_file() {
+    // Golden gains are far from 0 and 1; a folder stores w, a GGUF file 1 + w.
+    let (folder, gguf) = (open("gemma3-mqa", Kernels::Fast), open_twin("gemma3-mqa", Kernels::Fast));
+    assert_eq!(logits(&folder, &IDS), logits(&gguf, &IDS));
+    walk(&gguf, &golden("gemma3-mqa"), usize::MAX).expect("every norm agrees");
+}
+
+#[test]
+fn bl_38_gemma_scales_its_embedding_by_the_root_in_f32_and_gates_by_tanh() {
+    assert_eq!(open("gemma3-gqa", Kernels::Fast).blueprint().embedding_scale, 5.656_854);
+    // An older key of the same files says `gelu` and means tanh, because `hidden_activation` decides.
+    let old = Edited::of("gemma3-gqa").set("hidden_act", "\"gelu\"").open();
+    assert_eq!(logits(&old, &IDS), logits(&open("gemma3-gqa", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn bl_40_biases_and_norms_of_heads_are_used_or_the_file_is_refused() {
+    let message = Edited::of("llama-gqa").with("model.layers.0.self_attn.q_proj.bias", &[60], 0.5).refusal();
+    assert!(message.contains("fit no slot of family llama: `model.layers.0.self_attn.q_proj.bias`"), "{message}");
+    let message = Edited::of("qwen2-gqa").with("model.layers.0.self_attn.o_proj.bias", &[36], 0.5).refusal();
+    assert!(message.contains("fit no slot of family qwen2: `model.layers.0.self_attn.o_proj.bias`"), "{message}");
+    let message = Edited::of("qwen2-gqa").without("model.layers.0.self_attn.k_proj.bias").refusal();
+    assert!(message.contains("`model.layers.0.self_attn.k_proj.bias`"), "{message}");
+    // On every path: token by token as in one pass.
+    for name in ["gemma3-gqa", "qwen2-gqa"] {
+        walk(&open(name, Kernels::Fast), &golden(name), 1).unwrap_or_else(|divergence| panic!("{name}: {divergence}"));
+    }
+}
+
+#[test]
+fn names_with_and_without_their_prefix_are_the_same_model() {
+    for name in ["llama-biased", "qwen2-gqa", "gpt2"] {
+        let bare = |tensor: &str| tensor.trim_start_matches("model.").trim_start_matches("transformer.").to_owned();
+        let model = Edited::of(name).renamed(bare).open();
+        assert_eq!(logits(&model, &IDS), logits(&open(name, Kernels::Fast), &IDS), "{name}");
+    }
+}
+
+#[test]
+fn the_language_model_of_a_gemma3_with_pictures_is_read_alone() {
+    let text = Edited::of("gemma3-gqa");
+    let settings = serde_json::to_string(&text.settings).expect("JSON of JSON");
+    let mut whole = text.renamed(|name| name.replace("model.", "model.language_model.")).with("model.vision_tower.patch", &[3], 1.0);
+    whole.settings.clear();
+    let whole = whole
+        .set("model_type", "\"gemma3\"")
+        .set("text_config", &settings)
+        .set("vision_config", r#"{"hidden_size": 8}"#)
+        .set("mm_tokens_per_image", "256");
+    assert_eq!(logits(&whole.open(), &IDS), logits(&open("gemma3-gqa", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn buffers_that_older_files_carry_are_not_needed() {
+    Edited::of("llama-gqa").with("model.layers.1.self_attn.rotary_emb.inv_freq", &[5], 1.0).open();
+    Edited::of("gpt2").with("transformer.h.0.attn.bias", &[1, 1, 64, 64], 1.0).with("transformer.h.1.attn.masked_bias", &[], -1e4).open();
+}

@@ -1,0 +1,166 @@
+//! What is turned away, and with which words.
+
+use glassbox_mechanisms::{Kernels, Workers};
+use glassbox_model::{Model, Rows};
+
+use crate::edited::{Edited, twin_with};
+use crate::tiny::{LIMIT, open};
+
+#[track_caller]
+fn check(edited: &Edited, message: &str) {
+    assert_eq!(edited.refusal(), message);
+}
+
+#[test]
+fn an_unknown_family_is_refused_with_the_list_of_the_known() {
+    check(
+        &Edited::of("llama-gqa").set("model_type", "\"mamba\""),
+        "tiny/config.json: no family reads model_type `mamba`; known: llama, qwen2, gemma3_text, gemma3, gpt2",
+    );
+    let error = twin_with("llama-gqa", &[("llama", "mamba")]).expect_err("no such family").to_string();
+    assert_eq!(error, "tiny.gguf: no family reads general.architecture `mamba`; known: llama, qwen2, gemma3, gpt2");
+}
+
+#[test]
+fn an_unknown_rope_type_is_refused() {
+    let yarn = r#"{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}"#;
+    let message = "tiny/config.json, key `rope_scaling.rope_type`: wanted `default`, `linear` or `llama3`, found `yarn`; other stretchings are not implemented";
+    check(&Edited::of("llama-gqa").unset("rope_parameters").set("rope_scaling", yarn), message);
+    let message = message.replace("rope_scaling.rope_type", "rope_scaling.type").replace("`yarn`", "`su`");
+    check(&Edited::of("qwen2-gqa").unset("rope_parameters").set("rope_scaling", r#"{"type": "su"}"#), &message);
+    let error = twin_with("llama-biased", &[("linear", "wobbly")]).expect_err("no such type").to_string();
+    assert_eq!(
+        error,
+        "tiny.gguf, key `llama.rope.scaling.type`: wanted `none` or `linear`, found `wobbly`; other stretchings are not implemented"
+    );
+}
+
+#[test]
+fn a_setting_that_nothing_reads_is_refused() {
+    let message = Edited::of("llama-gqa").set("attention_temperature", "2.0").refusal();
+    assert!(message.contains("`attention_temperature` = 2.0"), "{message}");
+    let message = twin_with("llama-gqa", &[("llama.rope.freq_base", "llama.rope.freq_bose")]).expect_err("no such key").to_string();
+    assert!(message.contains("`llama.rope.freq_bose` = 10000.0 (did you mean `llama.rope.freq_base`?)"), "{message}");
+}
+
+#[test]
+fn a_setting_of_a_stretching_that_does_not_use_it_is_refused() {
+    let message = Edited::of("llama-gqa").set("rope_parameters", r#"{"rope_type": "default", "rope_theta": 1e4, "factor": 8}"#).refusal();
+    assert!(message.contains("`rope_parameters.factor` = 8"), "{message}");
+}
+
+#[test]
+fn a_setting_with_a_value_that_is_not_implemented_is_refused_with_the_reason() {
+    check(
+        &Edited::of("llama-gqa").set("hidden_act", "\"gelu\""),
+        "tiny/config.json, key `hidden_act`: wanted \"silu\", found the text \"gelu\"; Llama's gate is SiLU; running it otherwise would give wrong numbers",
+    );
+    check(
+        &Edited::of("gemma3-gqa").set("attn_logit_softcapping", "50.0"),
+        "tiny/config.json, key `attn_logit_softcapping`: wanted no such key, found 50.0; the definition of Gemma 3 does not say where such a cap belongs",
+    );
+}
+
+#[test]
+fn a_tensor_of_other_sizes_is_refused_with_both_and_the_names_of_the_axes() {
+    check(
+        &Edited::of("llama-gqa").with("model.layers.1.self_attn.k_proj.weight", &[60, 36], 0.0),
+        "tiny/model.safetensors: tensor `model.layers.1.self_attn.k_proj.weight` does not fit slot `attn.w_k`: wanted kv_head*d_head=20 x d_model=36, found [60, 36]; use the weights that belong to these settings",
+    );
+    check(
+        &Edited::of("gpt2").with("transformer.h.0.attn.c_attn.weight", &[96, 32], 0.0),
+        "tiny/model.safetensors: tensor `transformer.h.0.attn.c_attn.weight` does not fit slot `attn.w_q`: wanted d_model=32 x head*d_head+kv_head*d_head+kv_head*d_head=96, found [96, 32]; use the weights that belong to these settings",
+    );
+    // The right number of numbers is not enough.
+    assert!(Edited::of("llama-gqa").with("model.norm.weight", &[6, 6], 1.0).refusal().contains("wanted d_model=36, found [6, 6]"));
+}
+
+#[test]
+fn a_missing_tensor_is_named_with_its_nearest() {
+    let message = Edited::of("qwen2-gqa").without("model.layers.1.mlp.up_proj.weight").refusal();
+    assert!(message.contains("tensor `model.layers.1.mlp.up_proj.weight`: wanted a tensor of this name"), "{message}");
+    assert!(message.contains("the nearest name is `model.layers.0.mlp.up_proj.weight`"), "{message}");
+}
+
+#[test]
+fn a_tensor_without_a_slot_is_refused() {
+    check(
+        &Edited::of("llama-gqa").with("model.layers.0.self_attn.q_norm.weight", &[10], 5.0),
+        "tiny: 1 of the file's tensors fit no slot of family llama: `model.layers.0.self_attn.q_norm.weight`; refusing, because an unread weight may change the numbers",
+    );
+}
+
+#[test]
+fn more_layers_than_tensors_are_refused_before_anything_is_allocated() {
+    check(
+        &Edited::of("gpt2").set("n_layer", "1000000000000"),
+        "tiny/config.json, key `n_layer`: wanted a number from 1 to 28, the number of tensors in the file, found 1000000000000; use the weights that belong to these settings",
+    );
+}
+
+#[test]
+fn heads_that_cannot_share_are_refused() {
+    let message = Edited::of("llama-gqa").set("num_key_value_heads", "4").refusal();
+    assert!(message.contains("6 heads over 4 kv heads of width 10"), "{message}");
+    let message = Edited::of("llama-gqa").set("head_dim", "0").refusal();
+    assert!(message.contains("of width 0"), "{message}");
+}
+
+#[test]
+fn a_tied_head_that_differs_from_the_embedding_is_refused() {
+    let tied = Edited::of("qwen2-gqa").copied("model.embed_tokens.weight", "lm_head.weight");
+    tied.open();
+    check(
+        &tied.with("lm_head.weight", &[59, 36], 0.25),
+        "tiny/model.safetensors: the settings tie the output matrix to the embedding, but `lm_head.weight` differs from it; set `tie_word_embeddings` to false, or remove the tensor",
+    );
+}
+
+fn pass(model: &Model, before: &[u32], ids: &[u32], capacity: usize) -> String {
+    let mut cache = model.new_cache(capacity, LIMIT).expect("tiny");
+    let workers = Workers::new(1);
+    if !before.is_empty() {
+        model.forward(before, &mut cache, Rows::None, &workers).expect("sound ids");
+    }
+    let error = model.forward(ids, &mut cache, Rows::Last, &workers).expect_err("must be turned away").to_string();
+    assert_eq!(cache.len(), before.len(), "a refused pass leaves the cache as it was");
+    error
+}
+
+#[test]
+fn ids_are_checked_at_the_door() {
+    let model = open("llama-gqa", Kernels::Fast);
+    assert_eq!(pass(&model, &[1, 2], &[3, 61], 8), "token id 61 at position 3 is outside the vocabulary of 61 ids (0 to 60)");
+    assert_eq!(pass(&model, &[], &[u32::MAX], 8), "token id 4294967295 at position 0 is outside the vocabulary of 61 ids (0 to 60)");
+    assert_eq!(pass(&model, &[1], &[], 8), "a forward pass needs at least one token id; none was given");
+}
+
+#[test]
+fn a_full_cache_turns_a_pass_away_before_it_starts() {
+    let model = open("llama-gqa", Kernels::Fast);
+    let message = pass(&model, &[1, 2, 3], &[4, 5], 4);
+    assert_eq!(message, "the cache is full: it holds 3 of 4 tokens, and 2 more were to be added; make it larger or shorten the text");
+}
+
+#[test]
+fn learned_positions_end() {
+    let model = open("gpt2", Kernels::Fast);
+    let message = pass(&model, &[1; 60], &[2; 5], 100);
+    assert_eq!(message, "5 tokens from position 60 on reach past the 64 learned positions of this model; shorten the text");
+}
+
+#[test]
+fn a_cache_of_another_model_is_turned_away() {
+    let mut cache = open("llama-mha", Kernels::Fast).new_cache(8, LIMIT).expect("tiny");
+    let error = open("llama-gqa", Kernels::Fast).forward(&[1], &mut cache, Rows::Last, &Workers::new(1)).expect_err("other sizes");
+    assert_eq!(
+        error.to_string(),
+        "the cache was made for another model: it has 2 layers of 4 kv heads of width 8, this model needs 2 layers of 2 kv heads of width 10; make it with `new_cache`"
+    );
+}
+
+#[test]
+fn a_cache_over_the_limit_is_refused() {
+    let error = open("llama-gqa", Kernels::Fast).new_cache(usize::MAX, LIMIT).expect_err("no such memory");
+    assert!(error.to_string().contains("are allowed"), "{error}");
+}
