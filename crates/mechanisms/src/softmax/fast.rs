@@ -53,19 +53,8 @@ pub(crate) fn fold(lanes: [f32; 8]) -> f32 {
 #[inline(always)]
 pub(super) fn softmax_here(scores: &mut [f32]) {
     let base = finite_base(max_here(scores));
-    let mut lanes = [0.0; 8];
-    let (eights, rest) = scores.as_chunks_mut::<8>();
-    for eight in eights {
-        for (score, lane) in eight.iter_mut().zip(&mut lanes) {
-            *score = exp(*score - base);
-            *lane += *score;
-        }
-    }
-    for (score, lane) in rest.iter_mut().zip(&mut lanes) {
-        *score = exp(*score - base);
-        *lane += *score;
-    }
-    let sum = fold(lanes);
+    scores.iter_mut().for_each(|score| *score = exp(*score - base));
+    let sum = sum_here(scores);
     if sum != 0.0 {
         scores.iter_mut().for_each(|score| *score /= sum);
     }
@@ -76,16 +65,37 @@ pub(super) fn log_sum_exp_here(scores: &[f32]) -> f32 {
     let max = max_here(scores);
     let base = finite_base(max);
     let mut lanes = [0.0; 8];
-    let (eights, rest) = scores.as_chunks::<8>();
-    for eight in eights {
-        for (score, lane) in eight.iter().zip(&mut lanes) {
+    let (many, rest) = scores.as_chunks::<64>();
+    for scores in many {
+        add_lanes(&mut lanes, &scores.map(|score| exp(score - base)));
+    }
+    for rest in rest.chunks(8) {
+        for (lane, score) in lanes.iter_mut().zip(rest) {
             *lane += exp(*score - base);
         }
     }
-    for (score, lane) in rest.iter().zip(&mut lanes) {
-        *lane += exp(*score - base);
-    }
     Running { max, sum: fold(lanes) }.log_sum_exp()
+}
+
+/// The sum in eight lanes.
+#[inline(always)]
+fn sum_here(weights: &[f32]) -> f32 {
+    let mut lanes = [0.0; 8];
+    let (eights, rest) = weights.as_chunks::<8>();
+    for eight in eights {
+        add_lanes(&mut lanes, eight);
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, weight)| *lane += weight);
+    fold(lanes)
+}
+
+#[inline(always)]
+fn add_lanes(lanes: &mut [f32; 8], weights: &[f32]) {
+    for eight in weights.as_chunks::<8>().0 {
+        for lane in 0..8 {
+            lanes[lane] += eight[lane];
+        }
+    }
 }
 
 #[inline(always)]
@@ -99,8 +109,8 @@ fn max_here(scores: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; 8];
     let (eights, rest) = scores.as_chunks::<8>();
     for eight in eights {
-        for (score, lane) in eight.iter().zip(&mut lanes) {
-            *lane = if *score > *lane { *score } else { *lane };
+        for lane in 0..8 {
+            lanes[lane] = if eight[lane] > lanes[lane] { eight[lane] } else { lanes[lane] };
         }
     }
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |max, &score| if score > max { score } else { max })
