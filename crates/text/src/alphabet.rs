@@ -45,7 +45,7 @@ pub(crate) fn byte_of_character(character: char) -> Option<u8> {
 /// The byte of a SentencePiece byte entry such as `<0x0A>`.
 pub(crate) fn byte_of_fallback(piece: &str) -> Option<u8> {
     let digits = piece.strip_prefix("<0x")?.strip_suffix('>')?;
-    if digits.len() != 2 || digits.bytes().any(|b| b.is_ascii_lowercase()) {
+    if digits.len() != 2 || !digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')) {
         return None;
     }
     u8::from_str_radix(digits, 16).ok()

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use tokenizers::models::bpe::Merges;
-use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::{AddedToken, NormalizerWrapper};
 
-use crate::alphabet::{Alphabet, SPACE_MARK, byte_of_fallback};
+use crate::alphabet::{Alphabet, byte_of_fallback};
 use crate::error::{Error, quoted};
 use crate::parts::{Framing, Parts};
 use crate::source::{GgufVocabulary, token_type};
@@ -46,7 +45,9 @@ pub(crate) fn read(source: &GgufVocabulary) -> Result<Parts, Error> {
         .filter(|entry| !entry.text.is_empty())
         .map(|entry| {
             let token = AddedToken::from(entry.text.clone(), entry.kind == TokenKind::Control);
-            (entry.id, token.normalized(false))
+            // Spaces in such a token are `▁` when it is looked for, so that a `▁` in the text counts as well.
+            let spaced = source.model == "llama" && entry.kind == TokenKind::UserDefined && entry.text.contains(' ');
+            (entry.id, token.normalized(spaced))
         })
         .collect();
     match source.model.as_str() {
@@ -156,7 +157,7 @@ fn sentence_piece(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32,
     if source.has_charsmap {
         return Err(Error::tokenizer(format!("{PLACE}.precompiled_charsmap"), "no normalisation rules", "some"));
     }
-    let scheme = if source.add_space_prefix.unwrap_or(true) { PrependScheme::First } else { PrependScheme::Never };
+    let prefix = source.add_space_prefix.unwrap_or(true);
     if let Some(long) = entries.iter().find(|entry| entry.text.len() > LONGEST_PIECE) {
         return Err(Error::tokenizer(
             format!("{PLACE}.tokens[{}]", long.id),
@@ -173,10 +174,10 @@ fn sentence_piece(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32,
         entries,
         options: MergeOptions { unk_token, fuse_unk: true, byte_fallback, ignore_merges: false },
         added,
-        normalizer: None,
-        steps: vec![SplitStep::Metaspace(Metaspace::new(SPACE_MARK, scheme, false))],
+        normalizer: Some(library(json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"}))?),
+        steps: if prefix { vec![SplitStep::FirstMark] } else { Vec::new() },
         alphabet: Alphabet::SentencePiece,
-        strips_first_space: scheme != PrependScheme::Never,
+        strips_first_space: prefix,
     })
 }
 

@@ -209,32 +209,35 @@ pub(crate) fn tokens_of(regions: &[Region], tokens: &[Range<usize>], text_bytes:
         at = region.bytes.end;
     }
     cuts.push((at..text_bytes, None));
-    let mut owned: Vec<Option<Range<usize>>> = vec![None; regions.len()];
+    let mut owners: Vec<(usize, usize)> = Vec::with_capacity(tokens.len()); // token, cut; both rising
     let mut first_cut = 0;
-    for (token, bytes) in tokens.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+    for (token, bytes) in tokens.iter().enumerate().filter(|(_, bytes)| bytes.start < bytes.end) {
         while cuts.get(first_cut).is_some_and(|(cut, _)| cut.end <= bytes.start) {
             first_cut += 1;
         }
-        let owner = cuts[first_cut.min(cuts.len())..]
-            .iter()
-            .take_while(|(cut, _)| cut.start < bytes.end)
-            .map(|(cut, region)| (cut.end.min(bytes.end).saturating_sub(cut.start.max(bytes.start)), region))
-            .max_by_key(|(held, _)| *held); // the last of equal ones
-        if let Some((_, Some(region))) = owner {
-            let range = owned[*region].get_or_insert(token..token);
-            range.end = token + 1;
-        }
+        let owner =
+            (first_cut..cuts.len()).take_while(|cut| cuts[*cut].0.start < bytes.end).max_by_key(|cut| overlap(&cuts[*cut].0, bytes)); // the last of equal ones
+        owners.extend(owner.map(|cut| (token, cut)));
     }
-    regions
-        .iter()
-        .zip(owned)
-        .filter_map(|(region, owned)| {
-            let name = region.name.clone()?;
-            let tokens = owned.unwrap_or_else(|| {
-                let at = tokens.partition_point(|token| token.is_empty() && token.start == 0 || token.start < region.bytes.start);
-                at..at
-            });
-            Some(Span { name, bytes: region.bytes.clone(), tokens })
+    cuts.iter()
+        .enumerate()
+        .filter_map(|(cut, (bytes, region))| {
+            let name = regions[(*region)?].name.clone()?;
+            let first = owners.partition_point(|(_, owner)| *owner < cut);
+            let end = owners.partition_point(|(_, owner)| *owner <= cut);
+            let tokens = match owners[first..end] {
+                [] => {
+                    let next = owners.get(end).map_or(tokens.len(), |(token, _)| *token);
+                    next..next
+                }
+                [(first, _)] => first..first + 1,
+                [(first, _), .., (last, _)] => first..last + 1,
+            };
+            Some(Span { name, bytes: bytes.clone(), tokens })
         })
         .collect()
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
+    a.end.min(b.end).saturating_sub(a.start.max(b.start))
 }

@@ -78,6 +78,8 @@ pub(crate) enum SplitStep {
     Pattern { regex: Regex, behavior: SplitDelimiterBehavior, invert: bool },
     /// Puts a space before a piece that has none.
     Prefix,
+    /// Puts a `▁` before the text where the prompt begins, whatever it begins with, as SentencePiece does.
+    FirstMark,
     /// Rewrites each byte as a character of the byte-level alphabet.
     Bytes,
     /// Writes spaces as `▁` and perhaps puts one in front.
@@ -113,6 +115,14 @@ impl SplitStep {
                 .split(|_, mut piece| {
                     if !piece.get().starts_with(' ') {
                         piece.prepend(" ");
+                    }
+                    Ok(vec![piece])
+                })
+                .map_err(library),
+            Self::FirstMark => pieces
+                .split(|_, mut piece| {
+                    if at_start && piece.offsets_original().0 == 0 {
+                        piece.prepend("\u{2581}");
                     }
                     Ok(vec![piece])
                 })

@@ -1,5 +1,6 @@
 //! Chat templates, rendered as `transformers` renders them, within limits.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use glassbox_checkpoint::Checkpoint;
@@ -175,18 +176,18 @@ impl ChatTemplate {
         context.insert("documents".to_owned(), options.documents.clone().unwrap_or_default());
         context.insert("add_generation_prompt".to_owned(), (options.ending == Ending::Answer).into());
         let text = self.run(&context, options.now)?;
-        if open { self.cut_at_open_end(&text) } else { Ok(text) }
+        if open { self.cut_at_open_end(&text, python::python_strip(&contents[last])) } else { Ok(text) }
     }
 
     fn run(&self, context: &Map<String, serde_json::Value>, now: Option<CivilTime>) -> Result<String, Error> {
-        let context: Value = context
+        let context: BTreeMap<String, Value> = context
             .iter()
             .map(|(key, value)| (key.clone(), Value::from(Serde(value))))
             .chain([("strftime_now".to_owned(), clock(now))])
             .collect();
         let template = self.environment.get_template(TEMPLATE).map_err(|error| explain(&self.name, &error))?;
         let mut output = Bounded::default();
-        let result = template.render_captured_to(context, &mut output);
+        let result = template.render_captured_to(Value::from(context), &mut output);
         if output.exceeded {
             return Err(Error::TemplateLimit {
                 name: self.name.clone(),
@@ -198,8 +199,8 @@ impl ChatTemplate {
         Ok(String::from_utf8(output.bytes).expect("the template library writes text"))
     }
 
-    fn cut_at_open_end(&self, text: &str) -> Result<String, Error> {
-        let Some(at) = text.rfind(OPEN_END.trim_end()) else {
+    fn cut_at_open_end(&self, text: &str, last: &str) -> Result<String, Error> {
+        let Some(at) = text.rfind(OPEN_END.trim_end()).filter(|_| text.contains(last)) else {
             return Err(Error::Request {
                 wanted: format!("a last message that template `{}` keeps whole, to continue it", self.name),
                 found: "a template that drops or cuts it".to_owned(),
@@ -240,6 +241,13 @@ fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(python::method);
     environment.add_filter("tojson", |value: &Value, args: Kwargs| python::to_json(value, &args));
     environment.add_filter("trim", python::trim);
+    environment.set_formatter(|output, state, value| {
+        if value.is_number() && !value.is_integer() {
+            let text = python::python_float(f64::try_from(value.clone())?);
+            return minijinja::escape_formatter(output, state, &Value::from(text));
+        }
+        minijinja::escape_formatter(output, state, value)
+    });
     environment.add_function("raise_exception", |message: Value| -> Result<Value, minijinja::Error> {
         Err(minijinja::Error::new(ErrorKind::InvalidOperation, "raise_exception").with_source(Raised(message.to_string())))
     });

@@ -177,30 +177,47 @@ impl Tokenizer {
         Ok(Encoded { ids, ranges })
     }
 
-    /// Sharpens the library's ranges, which for a part of a character span the whole character.
+    /// Sharpens the library's ranges, which for a part of a character span the whole character, and closes gaps where
+    /// normalisation dropped characters.
     fn exact_ranges(&self, text: &str, ids: &[u32], coarse: &[(usize, usize)]) -> Vec<Range<usize>> {
         let text = text.as_bytes();
         let mut cursor = 0;
-        ids.iter()
-            .zip(coarse)
-            .map(|(&id, &(start, end))| {
-                let (start, end) = (start.min(text.len()), end.min(text.len()));
-                let range = if matches!(self.vocabulary.kind(id), TokenKind::Control | TokenKind::UserDefined) {
-                    start..end.max(start) // may cover white space that the token swallows
-                } else {
-                    let bytes = self.vocabulary.bytes(id);
-                    let from = cursor.max(start); // beyond the start: inside a character
-                    let fits = |bytes: &[u8]| text[from..].starts_with(bytes) && from + bytes.len() <= end;
-                    match bytes.strip_prefix(b" ") {
-                        _ if fits(bytes) => from..from + bytes.len(),
-                        Some(rest) if from == start && fits(rest) => from..from + rest.len(),
-                        _ => start..end.max(start),
-                    }
-                };
-                cursor = cursor.max(range.end);
-                range
-            })
-            .collect()
+        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(ids.len());
+        for (&id, &(start, end)) in ids.iter().zip(coarse) {
+            let (start, end) = (start.min(text.len()), end.min(text.len()).max(start));
+            let kind = self.vocabulary.kind(id);
+            let range = if matches!(kind, TokenKind::Control | TokenKind::UserDefined) {
+                start..end // may cover white space that the token swallows
+            } else {
+                let bytes = self.vocabulary.bytes(id);
+                let from = cursor.max(start); // beyond the start: inside a character
+                let fits = |bytes: &[u8]| self.covered(&text[from..end.max(from)], bytes).map(|length| from..from + length);
+                let without_prefix = || bytes.strip_prefix(b" ").filter(|_| from == start).and_then(fits);
+                fits(bytes).or_else(without_prefix).unwrap_or(start..end)
+            };
+            if range.start > cursor {
+                extend(&mut ranges, cursor, range.start);
+            }
+            cursor = cursor.max(range.end);
+            ranges.push(range);
+        }
+        extend(&mut ranges, cursor, text.len());
+        ranges
+    }
+
+    /// How many bytes of `text` the token bytes are; `None` if `text` does not begin with them. A `▁` in the text of a
+    /// SentencePiece model is read as a space.
+    fn covered(&self, text: &[u8], token: &[u8]) -> Option<usize> {
+        const MARK: &[u8] = "\u{2581}".as_bytes();
+        let mut rest = text;
+        for byte in token {
+            rest = if *byte == b' ' && self.alphabet == Alphabet::SentencePiece && rest.starts_with(MARK) {
+                &rest[MARK.len()..]
+            } else {
+                rest.strip_prefix(std::slice::from_ref(byte))?
+            };
+        }
+        Some(text.len() - rest.len())
     }
 
     /// The exact bytes of a token; empty for an id without a token.
@@ -319,5 +336,12 @@ impl Tokenizer {
     /// `bos_token`, `eos_token`, … as chat templates see them.
     pub fn special_texts(&self) -> &Map<String, Value> {
         &self.framing.texts
+    }
+}
+
+/// Gives the bytes `end..next`, which no token covers, to the last tokens that end at `end`.
+fn extend(ranges: &mut [Range<usize>], end: usize, next: usize) {
+    for range in ranges.iter_mut().rev().take_while(|range| range.end == end && range.start < range.end) {
+        range.end = next;
     }
 }

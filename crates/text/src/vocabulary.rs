@@ -76,6 +76,9 @@ impl Vocabulary {
             if let Some(entry) = entry {
                 match kind {
                     TokenKind::Unused => {}
+                    TokenKind::UserDefined if alphabet == Alphabet::SentencePiece => {
+                        vocabulary.bytes.extend(alphabet.bytes_of(&entry.text));
+                    }
                     TokenKind::Control | TokenKind::UserDefined => {
                         vocabulary.bytes.extend_from_slice(entry.text.as_bytes());
                     }

@@ -2,44 +2,82 @@
 #![cfg(feature = "real")]
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use glassbox_checkpoint::Checkpoint;
-use glassbox_text::{Specials, Tokenizer};
+use glassbox_text::{Specials, TextSource, Tokenizer};
 
-fn model(name: &str) -> Tokenizer {
+const QWEN: &str = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf";
+const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
+
+fn source(name: &str) -> TextSource {
     let folder = std::env::var("GLASSBOX_MODELS").expect("GLASSBOX_MODELS names the folder with the models");
-    let start = Instant::now();
     let checkpoint = Checkpoint::open(PathBuf::from(folder).join(name)).expect("the model opens");
-    println!("open {:?}", start.elapsed());
-    let t = Tokenizer::open(&checkpoint).expect("the tokenizer opens");
-    println!("tokenizer {:?}", start.elapsed());
-    t
+    TextSource::open(&checkpoint).expect("the model has a tokenizer")
+}
+
+fn tokenizer(name: &str) -> Tokenizer {
+    Tokenizer::from_source(&source(name)).expect("the tokenizer opens")
+}
+
+/// text, ids with control tokens, ids without if they differ, decoded text if it differs
+type Case = (String, Vec<u32>, Option<Vec<u32>>, Option<String>);
+
+/// The golden ids; `GLASSBOX_TOKENIZER_GOLDEN` names a longer file made by the same script.
+fn cases(name: &str) -> Vec<Case> {
+    let text = match std::env::var("GLASSBOX_TOKENIZER_GOLDEN") {
+        Ok(path) => std::fs::read_to_string(path).expect("the golden file is readable"),
+        Err(_) => include_str!("../fixtures/real-golden.json").to_owned(),
+    };
+    let mut all: std::collections::HashMap<String, Vec<Case>> = serde_json::from_str(&text).expect("the script wrote it");
+    all.remove(name).expect("the script covers the model")
+}
+
+fn check_ids(name: &str) {
+    let tokenizer = tokenizer(name);
+    let cases = cases(name);
+    let mut wrong = Vec::new();
+    for (text, parse, literal, decoded) in &cases {
+        let found = tokenizer.encode_with_ranges(text, Specials::Parse).expect("the text is short");
+        let found_literal = tokenizer.encode(text, Specials::Literal).expect("the text is short");
+        if found.ids != *parse || found_literal != *literal.as_ref().unwrap_or(parse) {
+            wrong.push(format!("{text:?}\n  wanted {parse:?}\n  found  {:?}\n  literal {literal:?} {found_literal:?}", found.ids));
+        }
+        let shown = tokenizer.decode(parse);
+        if shown != *decoded.as_ref().unwrap_or(text) {
+            wrong.push(format!("decoding {text:?}: wanted {decoded:?}, found {shown:?}"));
+        }
+        let mut end = 0;
+        for range in &found.ranges {
+            if range.start > end || range.end < end {
+                wrong.push(format!("ranges of {text:?} leave a gap: {:?}", found.ranges));
+                break;
+            }
+            end = range.end;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong[..wrong.len().min(12)].join("\n"));
 }
 
 #[test]
-fn probe() {
-    for name in ["qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "gemma-3-270m-q4_k_m.gguf"] {
-        let t = model(name);
-        for text in ["hello world", "  hello", "Swift 社区非常活跃", "👩‍👩‍👧", "a   b\n\n\nc", "3333+777"] {
-            let e = t.encode_with_ranges(text, Specials::Parse).unwrap();
-            println!("{text:?} {:?} {:?} {:?}", e.ids, e.ranges, t.decode(&e.ids));
-            for x in t.token_texts(&e.ids) {
-                print!("[{}]", x.text);
-            }
-            println!();
-        }
-        for (what, text) in [
-            ("a", "a".repeat(1 << 20)),
-            ("space", " ".repeat(1 << 20)),
-            ("spacesx", " ".repeat(1 << 20) + "x"),
-            ("spaces half", " ".repeat(800_000) + "x"),
-            ("中", "中".repeat(350_000)),
-            ("mixed", "Hello world, this is a test 123. ".repeat(30_000)),
-        ] {
+fn qwen_ids_and_texts_equal_those_of_transformers() {
+    check_ids(QWEN);
+}
+
+#[test]
+fn gemma_ids_and_texts_equal_those_of_transformers() {
+    check_ids(GEMMA);
+}
+
+#[test]
+fn a_megabyte_of_one_kind_is_tokenised_in_seconds() {
+    for name in [QWEN, GEMMA] {
+        let tokenizer = tokenizer(name);
+        for text in ["a".repeat(1_000_000), " ".repeat(890_000) + "x", "中".repeat(333_000), "Hello world 123. ".repeat(60_000)] {
             let start = Instant::now();
-            let r = t.encode(&text, Specials::Parse).map(|ids| ids.len());
-            println!("{what} {:?} {:?}", start.elapsed(), r);
+            tokenizer.encode(&text, Specials::Parse).expect("within the limits");
+            let taken = start.elapsed();
+            assert!(taken < Duration::from_secs(20), "{name}, {:?}…: {taken:?}", text.chars().next());
         }
     }
 }

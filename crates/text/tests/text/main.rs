@@ -1,0 +1,8 @@
+//! The crate from outside, on small tokenizers and templates with known answers.
+
+mod golden;
+mod prompts;
+mod refusals;
+mod showing;
+mod support;
+mod templates;

@@ -1,0 +1,111 @@
+//! Chat templates: the text that `transformers` renders, and the limits.
+
+use glassbox_text::{ChatTemplate, CivilTime, Ending, Error, Message, Piece, RenderOptions};
+use serde_json::{Map, Value};
+
+pub(crate) const NOW: CivilTime = CivilTime { year: 2024, month: 7, day: 4, hour: 15, minute: 5, second: 9 };
+
+fn message(value: &Value) -> Message {
+    let mut fields: Map<String, Value> = value.as_object().expect("an object").clone();
+    let role = fields.shift_remove("role").and_then(|role| role.as_str().map(str::to_owned)).expect("a role");
+    let content = fields.shift_remove("content");
+    let pieces = content.map(|content| Piece::text(content.as_str().expect("a text"))).into_iter().collect();
+    Message { role, pieces, fields }
+}
+
+#[test]
+fn rendered_text_equals_that_of_transformers() {
+    let golden: Value = serde_json::from_str(include_str!("../../fixtures/templates.json")).expect("the script wrote it");
+    let variables = golden["variables"].as_object().expect("an object");
+    let mut wrong = Vec::new();
+    let cases = golden["cases"].as_array().expect("a list");
+    for case in cases {
+        let name = case["name"].as_str().expect("a name");
+        let messages: Vec<Message> = case["messages"].as_array().expect("a list").iter().map(message).collect();
+        let options = RenderOptions {
+            ending: match case["ending"].as_str() {
+                Some("answer") => Ending::Answer,
+                Some("continue") => Ending::Continue,
+                _ => Ending::Closed,
+            },
+            tools: Some(case["tools"].clone()).filter(|tools| !tools.is_null()),
+            variables: case["variables"].as_object().expect("an object").clone(),
+            now: Some(NOW),
+            ..RenderOptions::default()
+        };
+        let template = case["template"].as_str().expect("a template");
+        let found = ChatTemplate::compile("golden", template, variables.clone()).and_then(|template| template.render(&messages, &options));
+        let agrees = match (&found, case.get("text"), case.get("error")) {
+            (Ok(found), Some(text), _) => found == text.as_str().expect("a text"),
+            (Err(Error::TemplateRaised(found)), _, Some(error)) => found == error.as_str().expect("a text"),
+            (Err(Error::Request { .. }), _, Some(error)) => error.as_str().is_some_and(|error| error.starts_with("continue_final_message")),
+            _ => false,
+        };
+        if !agrees {
+            wrong.push(format!("{name}: {template:.90}\n  wanted {:?}{:?}\n  found  {found:?}", case.get("text"), case.get("error")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+fn render(source: &str, options: &RenderOptions) -> Result<String, Error> {
+    let messages = [Message::new("user", vec![Piece::text("hi")])];
+    ChatTemplate::compile("test", source, Map::new())?.render(&messages, options)
+}
+
+#[test]
+fn the_words_of_raise_exception_surface() {
+    let error = render("{{ raise_exception('roles must alternate') }}", &RenderOptions::default()).expect_err("it raises");
+    assert_eq!(error, Error::TemplateRaised("roles must alternate".to_owned()));
+    let inner = "{% macro f() %}{{ raise_exception('deep') }}{% endmacro %}{% for m in messages %}{{ f() }}{% endfor %}";
+    assert_eq!(render(inner, &RenderOptions::default()), Err(Error::TemplateRaised("deep".to_owned())));
+}
+
+#[test]
+fn a_date_without_a_clock_is_an_error() {
+    assert_eq!(render("{{ strftime_now('%Y') }}", &RenderOptions::default()), Err(Error::NoClock));
+    let options = RenderOptions { now: Some(NOW), ..RenderOptions::default() };
+    assert_eq!(render("{{ strftime_now('%d %b %Y %H:%M:%S') }}", &options).as_deref(), Ok("04 Jul 2024 15:05:09"));
+    let error = render("{{ strftime_now('%Q') }}", &options).expect_err("no such directive");
+    assert!(error.to_string().contains("`%Q`"), "{error}");
+}
+
+#[test]
+fn hostile_templates_end_at_a_named_limit() {
+    let limit = |source: &str| match render(source, &RenderOptions::default()) {
+        Err(Error::TemplateLimit { limit, .. }) => limit.to_owned(),
+        other => format!("{other:.200?}"),
+    };
+    assert_eq!(limit("{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}"), "fuel");
+    assert_eq!(limit("{{ 'A' * 1000000000 }}"), "fuel");
+    assert_eq!(limit("{% for i in range(10000) %}{{ 'A' * 2000 }}{% endfor %}"), "output size");
+    assert_eq!(limit("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), "nesting");
+    assert_eq!(limit(&format!("{}{}", "{% if true %}".repeat(200), "{% endif %}".repeat(200))), "nesting");
+    assert_eq!(limit(&"(".repeat(10_000).replacen('(', "{{ (", 1)), "nesting");
+    assert_eq!(limit(&"x".repeat(2 << 20)), "source size");
+    // More than 100 000 numbers are refused by Python's sandbox as well.
+    assert!(matches!(render("{% for i in range(10000000) %}x{% endfor %}", &RenderOptions::default()), Err(Error::Template { .. })));
+}
+
+#[test]
+fn a_syntax_error_has_its_line_and_an_unknown_function_its_name() {
+    let error = render("a\nb {% if %}", &RenderOptions::default()).expect_err("a syntax error");
+    assert!(error.to_string().starts_with("chat template `test` line 2:"), "{error}");
+    let error = render("{{ nothing() }}", &RenderOptions::default()).expect_err("an unknown function");
+    assert!(error.to_string().contains("nothing"), "{error}");
+    let error = render("{% include 'x' %}", &RenderOptions::default()).expect_err("no other templates");
+    assert!(error.to_string().contains('x'), "{error}");
+}
+
+#[test]
+fn a_template_without_the_header_of_an_answer_says_so() {
+    let knows = |source: &str| ChatTemplate::compile("test", source, Map::new()).expect("right").knows_generation_prompt();
+    assert!(knows("{% if add_generation_prompt %}A:{% endif %}"));
+    assert!(!knows("{{ messages[0].content }}"));
+}
+
+#[test]
+fn a_conversation_needs_a_message() {
+    let template = ChatTemplate::compile("test", "x", Map::new()).expect("right");
+    assert!(matches!(template.render(&[], &RenderOptions::default()), Err(Error::Request { .. })));
+}
