@@ -63,6 +63,19 @@ fn llama3_scaling_gives_the_frequencies_of_a_head_of_eight() {
 }
 
 #[test]
+fn listed_divisors_do_what_the_formula_does() {
+    let (plain, scaled) = (rotary(8, 5e5, Scaling::None, Pairing::Halves), rotary(8, 5e5, LLAMA3, Pairing::Halves));
+    let divisors: Vec<f32> = plain.inv_freq().iter().zip(scaled.inv_freq()).map(|(plain, scaled)| (plain / scaled) as f32).collect();
+    let listed = plain.clone().divided_by(&divisors).expect("one a pair");
+    for (listed, scaled) in listed.inv_freq().iter().zip(scaled.inv_freq()) {
+        assert!((listed / scaled - 1.0).abs() < 1e-7);
+    }
+    assert_eq!(plain.clone().divided_by(&[1.0; 4]).expect("one a pair"), plain);
+    assert!(plain.clone().divided_by(&[1.0; 3]).is_err());
+    assert!(plain.divided_by(&[1.0, 0.0, 1.0, 1.0]).is_err());
+}
+
+#[test]
 fn linear_scaling_divides_every_frequency() {
     let (plain, scaled) =
         (rotary(16, 1e6, Scaling::None, Pairing::Halves), rotary(16, 1e6, Scaling::Linear { factor: 8.0 }, Pairing::Halves));
