@@ -1,6 +1,7 @@
 //! Real models, when they are there: `GLASSBOX_MODELS=folder cargo test -p glassbox-text --features real`.
 #![cfg(feature = "real")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -23,21 +24,19 @@ fn tokenizer(name: &str) -> Tokenizer {
 /// text, ids with control tokens, ids without if they differ, decoded text if it differs
 type Case = (String, Vec<u32>, Option<Vec<u32>>, Option<String>);
 
-/// The golden ids; `GLASSBOX_TOKENIZER_GOLDEN` names a longer file made by the same script.
-fn cases(name: &str) -> Vec<Case> {
+/// The golden ids by model; `GLASSBOX_TOKENIZER_GOLDEN` names a longer file made by the same script.
+fn golden() -> BTreeMap<String, Vec<Case>> {
     let text = match std::env::var("GLASSBOX_TOKENIZER_GOLDEN") {
         Ok(path) => std::fs::read_to_string(path).expect("the golden file is readable"),
         Err(_) => include_str!("../fixtures/real-golden.json").to_owned(),
     };
-    let mut all: std::collections::HashMap<String, Vec<Case>> = serde_json::from_str(&text).expect("the script wrote it");
-    all.remove(name).expect("the script covers the model")
+    serde_json::from_str(&text).expect("the script wrote it")
 }
 
-fn check_ids(name: &str) {
+fn check_ids(name: &str, cases: &[Case]) {
     let tokenizer = tokenizer(name);
-    let cases = cases(name);
     let mut wrong = Vec::new();
-    for (text, parse, literal, decoded) in &cases {
+    for (text, parse, literal, decoded) in cases {
         let found = tokenizer.encode_with_ranges(text, Specials::Parse).expect("the text is short");
         let found_literal = tokenizer.encode(text, Specials::Literal).expect("the text is short");
         if found.ids != *parse || found_literal != *literal.as_ref().unwrap_or(parse) {
@@ -56,17 +55,14 @@ fn check_ids(name: &str) {
             end = range.end;
         }
     }
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong[..wrong.len().min(12)].join("\n"));
+    assert!(wrong.is_empty(), "{name}: {} of {} differ:\n{}", wrong.len(), cases.len(), wrong[..wrong.len().min(12)].join("\n"));
 }
 
 #[test]
-fn qwen_ids_and_texts_equal_those_of_transformers() {
-    check_ids(QWEN);
-}
-
-#[test]
-fn gemma_ids_and_texts_equal_those_of_transformers() {
-    check_ids(GEMMA);
+fn ids_and_texts_equal_those_of_transformers() {
+    for (name, cases) in golden() {
+        check_ids(&name, &cases);
+    }
 }
 
 #[test]
@@ -77,7 +73,8 @@ fn a_megabyte_of_one_kind_is_tokenised_in_seconds() {
             let start = Instant::now();
             tokenizer.encode(&text, Specials::Parse).expect("within the limits");
             let taken = start.elapsed();
-            assert!(taken < Duration::from_secs(20), "{name}, {:?}…: {taken:?}", text.chars().next());
+            // A quadratic algorithm would take hours; the bound leaves room for a machine that does ten other things.
+            assert!(taken < Duration::from_secs(120), "{name}, {:?}…: {taken:?}", text.chars().next());
         }
     }
 }

@@ -108,7 +108,7 @@ fn a_megabyte_of_one_letter_or_of_spaces_is_tokenised_or_refused_by_name() {
             Ok(ids) => assert!(!ids.is_empty()),
             Err(error) => assert!(error.to_string().contains("white space below 900000"), "{name}: {error}"),
         }
-        // A quadratic algorithm would take hours; the bound leaves room for slow machines and debug builds.
-        assert!(start.elapsed().as_secs() < 30, "{name}, {:?}…: {:?}", text.chars().next(), start.elapsed());
+        // A quadratic algorithm would take hours; the bound leaves room for a machine that does ten other things.
+        assert!(start.elapsed().as_secs() < 120, "{name}, {:?}…: {:?}", text.chars().next(), start.elapsed());
     }
 }

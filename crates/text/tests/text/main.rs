@@ -4,5 +4,6 @@ mod golden;
 mod prompts;
 mod refusals;
 mod showing;
+mod specimen;
 mod support;
 mod templates;
