@@ -369,6 +369,17 @@ fn the_recomputed_pattern_sums_to_one_and_mixes_to_the_same_output() {
 }
 
 #[test]
+fn recomputed_scores_are_the_kernels_own_bit_for_bit() {
+    // With one visible key the log-sum-exp is that key's score: max + ln(1).
+    let case = Case::new((4, 2, 20), 130, 3.0);
+    let rule = Rule { soft_cap: Some(6.0), ..rule(KeyRange::causal_window(1), 20) };
+    let (_, sums) = case.run(Kernels::Fast, 0..130, &rule, 1);
+    let scores = scores(Kernels::Fast, &case.queries(0..130), &case.layer(), &rule, 0..130).expect("all queries");
+    let own: Vec<f32> = scores.chunks(130).enumerate().map(|(row, scores)| scores[row % 130]).collect();
+    assert_eq!(bits(&own), bits(&sums));
+}
+
+#[test]
 fn wrong_shapes_are_refused_and_not_a_panic() {
     let case = Case::new((2, 1, 8), 10, 1.0);
     let rule = rule(KeyRange::causal(), 8);

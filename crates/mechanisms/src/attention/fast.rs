@@ -42,7 +42,7 @@ pub(super) fn attend(
     attend_with::<Portable>(queries, layer, rule, out, log_sum_exp, workers);
 }
 
-/// Scores of some tokens, `[head, query, key]`: the dot products of [`attend`], one row at a time.
+/// Scores of some tokens, `[head, query, key]`: the dot products of [`attend`], bit for bit.
 pub(super) fn scores(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
     #[cfg(target_arch = "x86_64")]
     if avx2_fma() {
@@ -276,21 +276,35 @@ impl Door<'_> {
 fn scores_with<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
     let (heads, keys) = (&queries.heads, layer.len());
     let mut all = vec![f32::NEG_INFINITY; heads.heads() * tokens.len() * keys];
-    let places = (0..heads.heads()).flat_map(|head| tokens.clone().map(move |token| (head, token)));
-    for ((head, token), row) in places.zip(all.chunks_exact_mut(keys.max(1))) {
-        let mut q = vec![0.0; heads.d_head() * ROWS];
-        q.iter_mut().step_by(ROWS).zip(queries.query(token, head)).for_each(|(to, &from)| *to = from);
-        let visible = rule.keys.keys(queries.first_position + token, keys);
-        for tile in visible.start / TILE..visible.end.div_ceil(TILE) {
-            let mut scores = [[0.0; TILE]; ROWS];
-            L::dots(1, &q, layer.key_tile(heads.kv_head_of(head), tile), 0..TILE / LANES, &mut scores);
-            L::bend(&mut scores[0], bend_of(rule));
-            for key in within(&visible, tile) {
-                row[tile * TILE + key] = scores[0][key];
-            }
+    let rows_of_head = (tokens.len() * keys).max(1);
+    for (head, rows_of_head) in all.chunks_exact_mut(rows_of_head).enumerate() {
+        for (group, rows) in rows_of_head.chunks_mut(ROWS * keys).enumerate() {
+            let first = tokens.start + group * ROWS;
+            score_rows::<L>(queries, layer, rule, head, first, rows);
         }
     }
     all
+}
+
+/// Scores of up to six consecutive tokens of one head, from `first` on; `rows` is `[token, key]`, all minus infinity.
+fn score_rows<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, head: usize, first: usize, rows: &mut [f32]) {
+    let (heads, keys) = (&queries.heads, layer.len());
+    let count = rows.len() / keys;
+    let mut q = vec![0.0; heads.d_head() * ROWS];
+    for row in 0..count {
+        q[row..].iter_mut().step_by(ROWS).zip(queries.query(first + row, head)).for_each(|(to, &from)| *to = from);
+    }
+    let visible: Vec<Range<usize>> = (0..count).map(|row| rule.keys.keys(queries.first_position + first + row, keys)).collect();
+    let some = union(visible.iter().cloned());
+    for tile in some.start / TILE..some.end.div_ceil(TILE) {
+        let mut scores = [[0.0; TILE]; ROWS];
+        L::dots(count, &q, layer.key_tile(heads.kv_head_of(head), tile), 0..TILE / LANES, &mut scores);
+        for ((visible, scores), row) in visible.iter().zip(&mut scores).zip(rows.chunks_exact_mut(keys)) {
+            L::bend(scores, bend_of(rule));
+            let seen = within(visible, tile);
+            row[tile * TILE..].iter_mut().zip(scores).take(seen.end).skip(seen.start).for_each(|(to, from)| *to = *from);
+        }
+    }
 }
 
 fn bend_of(rule: &Rule) -> Bend {
