@@ -82,9 +82,9 @@ pub struct Span {
 pub struct Prompt {
     /// The whole text, as rendered; without a BOS that only the tokenizer adds. Empty when made from ids.
     pub text: String,
-    /// [token] ids.
+    /// `[token]` ids.
     pub ids: Vec<u32>,
-    /// [token] bytes of `text` that each token covers; empty for a BOS that the tokenizer adds.
+    /// `[token]` bytes of `text` that each token covers; empty for a BOS that the tokenizer adds.
     pub tokens: Vec<Range<usize>>,
     /// The named parts, in order of the text.
     pub spans: Vec<Span>,

@@ -33,9 +33,9 @@ pub enum Specials {
 /// The ids of a text with the bytes that each covers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Encoded {
-    /// [token] ids.
+    /// `[token]` ids.
     pub ids: Vec<u32>,
-    /// [token] byte ranges in the text, in rising order.
+    /// `[token]` byte ranges in the text, in rising order.
     ///
     /// They are disjoint, and they cover the text. Two exceptions: a token for which the text has no byte (a space that
     /// the tokenizer puts in front) is empty, and all tokens of a character that normalisation rewrote carry the whole
