@@ -175,8 +175,8 @@ type Vector = Portable;
 
 #[test]
 fn one_row_has_the_same_bits_alone_in_company_and_on_any_number_of_threads() {
-    if !crate::elementary::avx2_fma() {
-        return; // the next test covers the portable steps
+    if cfg!(target_arch = "x86_64") && !crate::elementary::avx2_fma() {
+        return; // the vector steps cannot run here
     }
     let tokens = 1_150;
     let crews = [1, 2, 3, 8].map(Workers::new);

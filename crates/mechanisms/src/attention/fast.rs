@@ -11,6 +11,7 @@ use super::simd::Avx2;
 use super::{Queries, Rule};
 use crate::Workers;
 use crate::cache::{LANES, LayerView, TILE, value_panels};
+#[cfg(target_arch = "x86_64")]
 use crate::elementary::avx2_fma;
 use crate::softmax::Running;
 
