@@ -23,6 +23,14 @@ pub enum ModelError {
         /// Names that are known under this key.
         known: Vec<&'static str>,
     },
+    /// Settings that leave nothing to compute.
+    #[error("{file}: the settings make `{axis}` 0, which no model has; correct them")]
+    EmptyAxis {
+        /// The file.
+        file: String,
+        /// Name of the axis.
+        axis: &'static str,
+    },
     /// A tensor has other sizes than its slot.
     #[error(
         "{file}: tensor `{tensor}` does not fit slot `{slot}`: wanted {wanted}, found {found:?}; use the weights that belong to these settings"
@@ -67,7 +75,7 @@ pub enum ModelError {
     #[error("a forward pass needs at least one token id; none was given")]
     NoIds,
     /// An id that the embedding table does not have.
-    #[error("token id {id} at position {position} is outside the vocabulary of {vocab} ids (0 to {})", vocab - 1)]
+    #[error("token id {id} at position {position} is outside the vocabulary of {vocab} ids (0 to {})", vocab.saturating_sub(1))]
     IdOutsideVocab {
         /// The id.
         id: u32,

@@ -75,7 +75,10 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let layers = file.layers("num_hidden_layers")?;
     let context = or("max_position_embeddings", 131_072)?;
     let pattern = or("sliding_window_pattern", PATTERN)?;
-    let local = file.local_layers(layers)?.unwrap_or_else(|| locals(layers, pattern));
+    let local = match file.local_layers(layers)? {
+        Some(local) => local,
+        None => locals(file, "sliding_window_pattern", layers, pattern)?,
+    };
     let (global_rotation, local_rotation) = rotary::from_config_by_layer_type(settings, THETA_GLOBAL, THETA_LOCAL, context)?;
     let (heads, kv_heads, d_head) = (or("num_attention_heads", 8)?, or("num_key_value_heads", 4)?, or("head_dim", 256)?);
     let bias = if settings.optional_bool("attention_bias")?.unwrap_or(false) { AttentionBias::All } else { AttentionBias::None };
@@ -86,7 +89,7 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         hidden: or("intermediate_size", 9216)?,
         context,
         heads: file.checked_heads("num_attention_heads", heads, kv_heads, d_head)?,
-        scale: one_over_root(settings.optional_f64("query_pre_attn_scalar")?.unwrap_or(256.0)),
+        scale: one_over_root(file.positive("query_pre_attn_scalar", settings.optional_f64("query_pre_attn_scalar")?.unwrap_or(256.0))?),
         bias,
         eps: file.eps_or("rms_norm_eps", 1e-6)?,
         layers: alternate(&local, &window(settings.optional_usize("sliding_window")?.or(Some(4096))), &local_rotation, &global_rotation),
@@ -100,14 +103,18 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let layers = file.layers("gemma3.block_count")?;
     let heads = file.gguf_heads("gemma3")?;
     let d_model = settings.usize("gemma3.embedding_length")?;
-    let pattern = settings.optional_usize("gemma3.attention.sliding_window_pattern")?.unwrap_or(PATTERN);
+    let pattern_key = "gemma3.attention.sliding_window_pattern";
+    let pattern = settings.optional_usize(pattern_key)?.unwrap_or(PATTERN);
     let global_rotation = rotary::from_gguf(file, "gemma3", heads.d_head())?;
     let theta = settings.optional_f64("gemma3.rope.freq_base_swa")?.unwrap_or(THETA_LOCAL);
     let local_rotation = rotary::plain(theta);
     let cap = settings.optional_f64("gemma3.final_logit_softcapping")?;
     // The converter writes no scale. The 27B model, told by its 62 layers, divides by d_model / heads; all others by d_head.
     let by_size = if layers == 62 { d_model as f64 / heads.heads() as f64 } else { heads.d_head() as f64 };
-    let scale = settings.optional_f64("gemma3.attention.scale")?.map_or(one_over_root(by_size), |scale| scale as f32);
+    let scale = match settings.optional_f64("gemma3.attention.scale")? {
+        Some(scale) => file.positive("gemma3.attention.scale", scale)? as f32,
+        None => one_over_root(by_size),
+    };
     Ok(blueprint(Sizes {
         vocab: file.gguf_vocab("gemma3")?,
         d_model,
@@ -118,7 +125,7 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         bias: AttentionBias::None,
         eps: file.eps("gemma3.attention.layer_norm_rms_epsilon")?,
         layers: alternate(
-            &locals(layers, pattern),
+            &locals(file, pattern_key, layers, pattern)?,
             &window(settings.optional_usize("gemma3.attention.sliding_window")?),
             &local_rotation,
             &global_rotation,
@@ -129,8 +136,11 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
 }
 
 /// Which layers see a window: all but every `pattern`-th.
-fn locals(layers: usize, pattern: usize) -> Vec<bool> {
-    (1..=layers).map(|count| pattern == 0 || !count.is_multiple_of(pattern)).collect()
+fn locals(file: &Reading<'_>, key: &str, layers: usize, pattern: usize) -> Result<Vec<bool>, ModelError> {
+    if pattern == 0 {
+        return Err(file.settings.refuse(key, "a number above 0", "0", "correct the value in the file").into());
+    }
+    Ok((1..=layers).map(|count| !count.is_multiple_of(pattern)).collect())
 }
 
 fn alternate(local: &[bool], window: &Window, local_rotation: &Rotation, global_rotation: &Rotation) -> Vec<Layer> {

@@ -20,7 +20,13 @@ pub(super) fn blueprint(family: &Family, dialect: &Dialect, settings: &Settings,
     for rule in dialect.ignore {
         settings.ignore(rule.name, rule.reason);
     }
-    (dialect.blueprint)(&Reading { settings, checkpoint })
+    let blueprint = (dialect.blueprint)(&Reading { settings, checkpoint })?;
+    for (size, name) in [(blueprint.vocab, "vocab"), (blueprint.d_model, "d_model"), (blueprint.feed_forward.hidden(), "hidden")] {
+        if size == 0 {
+            return Err(ModelError::EmptyAxis { file: settings.file().to_owned(), axis: name });
+        }
+    }
+    Ok(blueprint)
 }
 
 fn ignore_other_parts(family: &Family, whole: &Settings, text: &Settings) -> Result<(), ModelError> {
@@ -105,6 +111,14 @@ impl Reading<'_> {
             let found = format!("{heads} heads over {kv_heads} kv heads of width {d_head}");
             self.settings.refuse(key, "heads that share their kv heads evenly", &found, &error.to_string()).into()
         })
+    }
+
+    /// A number that divides or multiplies scores.
+    pub(super) fn positive(&self, key: &str, value: f64) -> Result<f64, ModelError> {
+        if value > 0.0 && value.is_finite() {
+            return Ok(value);
+        }
+        Err(self.settings.refuse(key, "a positive number", &value.to_string(), "correct the value in the file").into())
     }
 
     /// What a norm adds before it divides.

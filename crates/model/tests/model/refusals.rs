@@ -116,6 +116,40 @@ fn a_tied_head_that_differs_from_the_embedding_is_refused() {
     );
 }
 
+#[test]
+fn no_value_of_any_setting_makes_it_panic() {
+    let workers = Workers::new(1);
+    for name in ["llama-scaled", "qwen2-window", "gemma3-gqa", "gpt2"] {
+        let keys: Vec<String> = Edited::of(name).settings.keys().cloned().collect();
+        for key in keys {
+            for value in [
+                "null",
+                "0",
+                "-1",
+                "1",
+                "3",
+                "1e308",
+                "0.5",
+                "18446744073709551615",
+                "\"\"",
+                "true",
+                "[]",
+                "{}",
+                "[1, \"x\"]",
+                "{\"rope_type\": \"llama3\"}",
+            ] {
+                let edited = Edited::of(name).set(&key, value);
+                if let Ok(model) = edited.try_open() {
+                    let mut cache = model.new_cache(3, LIMIT).expect("tiny");
+                    model.forward(&[1, 2, 3], &mut cache, Rows::All, &workers).expect("sound ids");
+                }
+            }
+            // Whatever the outcome, it is an outcome.
+            let _ = Edited::of(name).unset(&key).try_open();
+        }
+    }
+}
+
 fn pass(model: &Model, before: &[u32], ids: &[u32], capacity: usize) -> String {
     let mut cache = model.new_cache(capacity, LIMIT).expect("tiny");
     let workers = Workers::new(1);
