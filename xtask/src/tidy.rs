@@ -47,6 +47,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     }
     faults.extend(rooms_have_their_doors(root));
     faults.extend(links_lead_somewhere(root));
+    faults.extend(named_tests_exist(root, &sources));
     faults
 }
 
@@ -74,8 +75,13 @@ fn length(place: &str, text: &str) -> Option<String> {
 
 fn unsafe_code(place: &str, text: &str) -> Option<String> {
     let name = place.rsplit('/').next().unwrap_or(place);
-    let allowed = matches!(name, "fast.rs" | "simd.rs" | "workers.rs" | "mapped.rs") || place.contains("/fast/") || place.contains("/simd/") || place.contains("/tests/");
-    let found = text.lines().any(|line| !is_comment(line) && (line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl")));
+    let allowed = matches!(name, "fast.rs" | "simd.rs" | "workers.rs" | "mapped.rs")
+        || place.contains("/fast/")
+        || place.contains("/simd/")
+        || place.contains("/tests/");
+    let found = text
+        .lines()
+        .any(|line| !is_comment(line) && (line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl")));
     (found && !allowed).then(|| format!("{place} has unsafe code; only fast.rs, simd.rs, workers.rs, mapped.rs and tests may"))
 }
 
@@ -105,14 +111,17 @@ fn taps(place: &str, text: &str) -> Option<String> {
 }
 
 fn families(place: &str, text: &str) -> Vec<String> {
-    let inside = place.starts_with("crates/model/src/") || place.starts_with("crates/mechanisms/src/") || place.starts_with("crates/lens/src/");
+    let inside =
+        place.starts_with("crates/model/src/") || place.starts_with("crates/mechanisms/src/") || place.starts_with("crates/lens/src/");
     if !inside || place.starts_with("crates/model/src/families/") {
         return Vec::new();
     }
     let code = text.split("#[cfg(test)]").next().unwrap_or(text);
     let names_family = |line: &str| FAMILY_WORDS.iter().any(|word| line.to_lowercase().contains(word));
     let lines = code.lines().enumerate().filter(|(_, line)| !is_comment(line) && !place.ends_with("checks.rs") && names_family(line));
-    lines.map(|(index, line)| format!("{place}:{}: `{}` names a family; only crates/model/src/families may", index + 1, line.trim())).collect()
+    lines
+        .map(|(index, line)| format!("{place}:{}: `{}` names a family; only crates/model/src/families may", index + 1, line.trim()))
+        .collect()
 }
 
 fn ignored_tests(place: &str, text: &str) -> Option<String> {
@@ -160,6 +169,15 @@ fn links_lead_somewhere(root: &Path) -> Vec<String> {
         }
     }
     faults
+}
+
+/// The page of field bugs promises tests by name.
+fn named_tests_exist(root: &Path, sources: &[(PathBuf, String)]) -> Vec<String> {
+    let page = fs::read_to_string(root.join("book/src/field_bugs.md")).unwrap_or_default();
+    let rows = page.lines().filter(|line| line.starts_with("| ")).filter_map(|line| line.rsplit('|').nth(1));
+    let named = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let exists = |name: &str| sources.iter().any(|(_, text)| text.contains(&format!("fn {name}()")));
+    named.filter(|name| !exists(name)).map(|name| format!("book/src/field_bugs.md names the test `{name}`, which does not exist")).collect()
 }
 
 fn is_comment(line: &str) -> bool {
