@@ -126,6 +126,16 @@ mod tests {
     }
 
     #[test]
+    fn faces_stay_equally_likely_when_there_are_nearly_as_many_as_random_bits() {
+        // Scaling 2^64 words onto 3/4 as many faces hits every third face twice; only rejection evens that out.
+        let mut dice = Dice::new(3);
+        let rolls = 3_000;
+        let third = (0..rolls).filter(|_| dice.below(3 << 62) % 3 == 0).count() as f64 / f64::from(rolls);
+        // Standard error sqrt(2/9 / 3,000) = 0.0086; without rejection the share is 1/2.
+        assert!((third - 1.0 / 3.0).abs() < 0.035, "share of every third face: {third}");
+    }
+
+    #[test]
     fn every_order_is_equally_likely() {
         let mut dice = Dice::new(2);
         let mut counts = std::collections::BTreeMap::new();
