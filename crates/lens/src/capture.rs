@@ -1,9 +1,9 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use glassbox_anatomy::{At, Interest, Observer, Site, SitePattern};
-use glassbox_tensor::View;
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::{Dtype, View};
 
 /// Keeps the values of chosen sites, to be written as one safetensors file.
 ///
@@ -72,18 +72,16 @@ impl Capture {
         if self.held.is_empty() {
             return Err(CaptureError::NothingChosen);
         }
-        let bytes: Vec<(String, &Held, Vec<u8>)> = self
-            .held
-            .iter()
-            .map(|(at, held)| (at.to_string(), held, held.values.iter().flat_map(|value| value.to_le_bytes()).collect()))
-            .collect();
-        let views = bytes.iter().map(|(name, held, bytes)| {
-            let view = TensorView::new(Dtype::F32, held.sizes.clone(), bytes).expect("sizes were checked when the view was seen");
-            (name.clone(), view)
-        });
         let write_error = |source| CaptureError::Write { path: path.to_owned(), source };
-        let encoded = safetensors::serialize(views, None).map_err(|error| write_error(std::io::Error::other(error)))?;
-        let partial = path.with_extension("safetensors.part");
+        let named = self.held.iter().map(|(at, held)| (at.to_string(), held));
+        let encoded = safetensors::serialize(named, None).map_err(|error| write_error(std::io::Error::other(error)))?;
+        // A device or a pipe takes the bytes as they come: a file must not take its name.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return std::fs::write(path, encoded).map_err(write_error);
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let partial = path.with_file_name(name);
         let written = std::fs::write(&partial, encoded).and_then(|()| std::fs::rename(&partial, path));
         written.map_err(|source| {
             // The file is incomplete; whether it can be removed changes nothing in the error that matters.
@@ -93,13 +91,31 @@ impl Capture {
     }
 }
 
+impl View for &Held {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn data_len(&self) -> usize {
+        4 * self.values.len()
+    }
+}
+
 impl Observer for Capture {
     fn interest(&self, at: At) -> Interest {
         let wanted = self.over.is_none() && self.patterns.iter().any(|pattern| pattern.matches(at));
         if wanted { Interest::See } else { Interest::Nothing }
     }
 
-    fn see(&mut self, at: At, value: View<'_>) {
+    fn see(&mut self, at: At, value: glassbox_tensor::View<'_>) {
         self.bytes += 4 * value.values().len() as u64;
         if self.bytes > self.limit_bytes {
             self.held.clear();
@@ -117,7 +133,7 @@ impl Observer for Capture {
 }
 
 impl Held {
-    fn join(&mut self, site: Site, value: View<'_>) {
+    fn join(&mut self, site: Site, value: glassbox_tensor::View<'_>) {
         if !matches!(site, Site::Scores | Site::Pattern) {
             self.sizes[0] += value.sizes()[0];
             self.values.extend_from_slice(value.values());
@@ -146,7 +162,7 @@ mod tests {
     fn see(capture: &mut Capture, site: Site, first_row: usize, sizes: &[usize], values: &[f32]) {
         let at = At { layer: 0, site, first_row };
         assert_eq!(capture.interest(at), Interest::See, "{at}");
-        capture.see(at, View::new(site.axes(), sizes, values).expect("sizes match"));
+        capture.see(at, glassbox_tensor::View::new(site.axes(), sizes, values).expect("sizes match"));
     }
 
     #[test]

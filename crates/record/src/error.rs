@@ -92,8 +92,8 @@ impl RecordError {
 
 fn in_words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull => "the disk is full; free some space and resume the run".to_owned(),
-        io::ErrorKind::QuotaExceeded => "the disk quota is used up; free some space and resume the run".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full; free some space and go on".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up; free some space and go on".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -182,7 +182,7 @@ mod tests {
         let path = Path::new("/dev/full");
         let mut appender = Appender::open(path, 0, Timestamp::default()).expect("the device opens");
         let error = appender.append(b"{}\n", Timestamp::default()).expect_err("the device is full");
-        assert_eq!(error.to_string(), "cannot write `/dev/full`: the disk is full; free some space and resume the run");
+        assert_eq!(error.to_string(), "cannot write `/dev/full`: the disk is full; free some space and go on");
         assert_eq!(appender.whole_bytes, 0);
     }
 

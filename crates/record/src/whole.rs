@@ -7,10 +7,18 @@ use crate::RecordError;
 /// Writes a whole file so that a reader sees the old content or the new one, never a part.
 ///
 /// The bytes go to a neighbour with the ending `.tmp`, are forced to the disk, and the neighbour takes the name. On an error the
-/// neighbour is removed and the old file is as it was.
+/// neighbour is removed and the old file is as it was. A device or a pipe, such as `/dev/stdout`, takes the bytes as they come: a file
+/// must not take its name.
 ///
 /// Errors: anything the file system refuses, with the path.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return File::options()
+            .write(true)
+            .open(path)
+            .and_then(|mut device| device.write_all(bytes))
+            .map_err(RecordError::io("write", path));
+    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let neighbour = path.with_file_name(name);
@@ -50,6 +58,17 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).expect("just written"), text);
         }
         assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_device_keeps_its_name_and_a_full_one_says_so() {
+        write_whole(Path::new("/dev/null"), b"x").expect("takes everything");
+        let error = write_whole(Path::new("/dev/full"), b"x").expect_err("has no room");
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+        for device in ["/dev/null", "/dev/full"] {
+            assert!(!fs::metadata(device).expect("a device").is_file(), "{device} is still a device");
+        }
     }
 
     #[test]
