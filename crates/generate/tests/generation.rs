@@ -177,7 +177,8 @@ fn a_session_that_keeps_a_shared_prefix_gives_the_bits_of_a_fresh_one() {
         let mut kept = Session::new(&model, 32, LIMIT).expect("small");
         kept.prompt(&model, &first, &workers).expect("runs");
         // Longer, shorter, the same, different in the middle, different from the start.
-        let changed = |from: usize| -> Vec<u32> { (0..).zip(&first).map(|(at, id)| if at >= from { (id + 1) % 50 } else { *id }).collect() };
+        let changed =
+            |from: usize| -> Vec<u32> { (0..).zip(&first).map(|(at, id)| if at >= from { (id + 1) % 50 } else { *id }).collect() };
         let longer: Vec<u32> = first.iter().copied().chain([3, 1, 4]).collect();
         for prompt in [longer, first[..9].to_vec(), first.clone(), changed(11), changed(0)] {
             let kept_logits = kept.prompt(&model, &prompt, &workers).expect("runs");
