@@ -1,16 +1,34 @@
-//! What a user may type.
+//! What a user may type. The help in other languages is in `help.rs`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use glassbox_report::Lang;
 
-/// Open the box: run, watch, test and explain language models on a CPU.
+/// Open the box: run, watch, test and explain language models on a CPU
 #[derive(Parser, Debug)]
-#[command(name = "glassbox", version, about, max_term_width = 100)]
+#[command(name = "glassbox", version, max_term_width = 100, after_long_help = MAIN_EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const MAIN_EXAMPLES: &str = "\
+Start here:
+  glassbox demo                                try it: verdicts and a report in a minute
+  glassbox inspect \"a text\" --html look.html   what the model looks at, as a page
+  glassbox test evidence -m model.gguf         does your model find the right document?
+
+Exit codes:
+    0  every gate passed
+  100  a gate failed
+  101  a gate was inconclusive, under --strict
+  102  more trials failed than the suite allows
+    4  nothing was selected
+    2  usage, configuration, or an input that cannot be read
+    1  a fault of the program or the disk
+  130  interrupted; `--resume last` goes on";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
@@ -19,22 +37,23 @@ pub(crate) enum Command {
     /// Show what happens inside: tokens, next tokens, attention, entropy; or save activations
     Inspect(Inspect),
     /// Run a suite against a model and give verdicts
-    #[command(alias = "eval")]
+    #[command(visible_alias = "eval")]
     Test(Test),
     /// Run the built-in suite on the built-in model
     Demo(Demo),
-    /// Make the reports of a finished run again
+    /// Make the reports of a finished run again, without the model
     Report(Report),
     /// What models there are, and what is in one
     #[command(subcommand)]
     Models(Models),
     /// Print the forward pass of a model, with its sizes
-    Explain(ModelChoice),
+    Explain(Explain),
     /// List the watchable sites
     Sites,
-    /// Print the JSON schema of a suite file
+    /// Print the JSON schema of a suite file, for editors
     Schema,
     /// Print completions for a shell
+    #[command(after_long_help = "Example:\n  glassbox completions bash > ~/.local/share/bash-completion/completions/glassbox")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -48,9 +67,9 @@ pub(crate) struct ModelChoice {
     #[arg(short, long, value_name = "MODEL", env = "GLASSBOX_MODEL", default_value = "specimen")]
     pub(crate) model: String,
     /// Threads; by default as many as the machine has cores
-    #[arg(short, long, value_name = "N", env = "GLASSBOX_THREADS")]
-    pub(crate) threads: Option<std::num::NonZeroUsize>,
-    /// Which version of every mechanism runs: `fast`, or `textbook`, the definitions in double precision
+    #[arg(short, long, value_name = "N", env = "GLASSBOX_THREADS", value_parser = at_least_one)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Which version of every mechanism runs: `textbook` is the definitions in double precision, slow
     #[arg(long, value_name = "KERNELS", default_value = "fast")]
     pub(crate) kernels: KernelChoice,
     /// Accept a configuration key that nothing reads, with the reason why it is harmless
@@ -66,6 +85,12 @@ pub(crate) enum KernelChoice {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  glassbox generate \"The capital of\" -n 20
+  glassbox generate -m model.gguf --chat --system \"Be brief.\" \"Why is the sky blue?\"
+  glassbox generate -m model.gguf --temperature 0.8 --top-p 0.95 --seed 7 \"Once upon a time\"
+  cat notes.txt | glassbox generate - --stop \"###\" --json")]
 pub(crate) struct Generate {
     #[command(flatten)]
     pub(crate) model: ModelChoice,
@@ -78,12 +103,12 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
     /// Most tokens to generate
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 256)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 256, alias = "predict")]
     pub(crate) max_tokens: usize,
     /// Divides the logits; 0 always takes the most probable token
-    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    #[arg(long, value_name = "T", default_value_t = 0.0, alias = "temp")]
     pub(crate) temperature: f32,
-    /// Keep the K most probable tokens
+    /// Keep the K most probable tokens; by default all
     #[arg(long, value_name = "K")]
     pub(crate) top_k: Option<usize>,
     /// Keep the most probable tokens that together reach P
@@ -93,26 +118,32 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub(crate) min_p: f32,
     /// Penalty on tokens that occurred already; 1 is off
-    #[arg(long, value_name = "R", default_value_t = 1.0)]
+    #[arg(long, value_name = "R", default_value_t = 1.0, alias = "repeat-penalty")]
     pub(crate) repetition_penalty: f32,
-    /// Seed of the random numbers
+    /// Seed of the random numbers: the same seed gives the same text
     #[arg(short, long, value_name = "SEED", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Text at which the answer ends; may be given more than once
     #[arg(long, value_name = "TEXT")]
     pub(crate) stop: Vec<String>,
     /// Go on past the end of the model's turn
-    #[arg(long)]
+    #[arg(long, alias = "ignore-eos")]
     pub(crate) ignore_end: bool,
-    /// Context in tokens; by default prompt and answer
-    #[arg(short, long, value_name = "TOKENS")]
-    pub(crate) context: Option<usize>,
+    /// Room for prompt and answer; by default what they need, at most what the model was made for
+    #[arg(short, long, value_name = "TOKENS", alias = "ctx-size", value_parser = at_least_one)]
+    pub(crate) context: Option<NonZeroUsize>,
     /// One JSON document instead of the text
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  glassbox inspect \"a text\"                               tokens, next tokens and entropy in the terminal
+  glassbox inspect -m model.gguf \"a text\" --html look.html --heads 3.5,4.0
+  glassbox inspect -m folder --ids 1,5,9 --json | jq .next
+  glassbox inspect \"a text\" --site 'logits,blocks.*.attn.pattern' --out acts.safetensors")]
 pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) model: ModelChoice,
@@ -120,7 +151,7 @@ pub(crate) struct Inspect {
     #[arg(required_unless_present = "ids")]
     pub(crate) text: Option<String>,
     /// Token ids instead of a text, as in 1,5,9; needs no tokenizer
-    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "text")]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "text", value_parser = token_id)]
     pub(crate) ids: Vec<u32>,
     /// Render the text as a chat, with the model's own template
     #[arg(long, conflicts_with = "ids")]
@@ -128,6 +159,9 @@ pub(crate) struct Inspect {
     /// System message of the chat
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
+    /// Most tokens of the prompt; by default what the model was made for
+    #[arg(short, long, value_name = "TOKENS", alias = "ctx-size", value_parser = at_least_one)]
+    pub(crate) context: Option<NonZeroUsize>,
     /// Write a self-contained page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -156,11 +190,37 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "HEADS", value_delimiter = ',')]
     pub(crate) heads: Vec<String>,
     /// Most heads to draw
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = 12, conflicts_with = "heads")]
     pub(crate) max_heads: usize,
+    #[command(flatten)]
+    pub(crate) language: LanguageChoice,
+}
+
+/// In which language a person reads the result.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub(crate) struct LanguageChoice {
+    /// Language of pages and summaries: en or zh-CN
+    #[arg(long, value_name = "LANG", default_value = "en", env = "GLASSBOX_LANG", value_parser = language)]
+    pub(crate) lang: Lang,
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  glassbox test evidence                          a built-in suite on the built-in model
+  glassbox test suites/evidence.yaml -m model.gguf -n 40
+  glassbox test evidence -m model.gguf --resume last
+  glassbox test evidence --strict --quiet         for CI: the exit code says it
+
+Exit codes:
+    0  every gate passed
+  100  a gate failed
+  101  a gate was inconclusive, under --strict
+  102  more trials failed than the suite allows
+    4  nothing was selected
+    2  usage, configuration, or an input that cannot be read
+    1  a fault of the program or the disk
+  130  interrupted; `--resume last` goes on")]
 pub(crate) struct Test {
     #[command(flatten)]
     pub(crate) model: ModelChoice,
@@ -185,37 +245,46 @@ pub(crate) struct RunChoice {
     /// Go on with an interrupted run, given by its folder or name; `last` is the newest
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<String>,
-    /// Use at most this many items of every test
+    /// Use at most this many items of every test; by default as many as the suite says
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     /// Inconclusive gates end with exit code 101
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Language of the report: en or zh-CN
-    #[arg(long, value_name = "LANG", default_value = "en", env = "GLASSBOX_LANG")]
-    pub(crate) lang: String,
+    #[command(flatten)]
+    pub(crate) language: LanguageChoice,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// No progress and no table
-    #[arg(short, long)]
+    /// No progress and no table: only the path of the report
+    #[arg(short, long, conflicts_with = "json")]
     pub(crate) quiet: bool,
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_long_help = "Example:\n  glassbox report last --lang zh-CN")]
 pub(crate) struct Report {
-    /// Folder of the run
-    pub(crate) run: PathBuf,
-    /// Language of the report: en or zh-CN
-    #[arg(long, value_name = "LANG", default_value = "en", env = "GLASSBOX_LANG")]
-    pub(crate) lang: String,
+    /// Folder or name of the run; `last` is the newest
+    pub(crate) run: String,
+    /// Folder of the runs
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    #[command(flatten)]
+    pub(crate) language: LanguageChoice,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) model: ModelChoice,
 }
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Models {
     /// The built-in model, models in this folder, models in the Hugging Face cache
+    #[command(visible_alias = "ls")]
     List {
-        /// Look for files in this folder too
+        /// Look for models in this folder too
         #[arg(default_value = ".")]
         folder: PathBuf,
         /// One JSON document
@@ -223,6 +292,7 @@ pub(crate) enum Models {
         json: bool,
     },
     /// Architecture, sizes, storage types and tokenizer of one model
+    #[command(visible_alias = "show")]
     Info {
         #[command(flatten)]
         model: ModelChoice,
@@ -230,4 +300,17 @@ pub(crate) enum Models {
         #[arg(long)]
         json: bool,
     },
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "wanted a whole number from 1 on".to_owned())
+}
+
+fn token_id(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "wanted token ids with commas between them, as in 1,5,9".to_owned())
+}
+
+/// An empty language, as an unset variable of a CI system gives, is the default.
+fn language(text: &str) -> Result<Lang, glassbox_report::UnknownLang> {
+    if text.is_empty() { Ok(Lang::default()) } else { text.parse() }
 }

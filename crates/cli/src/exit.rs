@@ -1,5 +1,6 @@
 //! The one table of exit codes, and how a failure is told.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use crate::terminal;
@@ -83,21 +84,52 @@ impl Failure {
 
     /// Tells the user, and gives the exit code. A reader that has gone away (`glassbox … | head`) is no failure.
     pub(crate) fn report(self) -> ExitCode {
-        let gone = self.error.chain().any(|cause| {
-            let io = cause.downcast_ref::<std::io::Error>();
-            io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-        });
-        if gone {
+        if io_kind(&self.error) == Some(ErrorKind::BrokenPipe) {
             return Exit::Success.code();
         }
-        terminal::say_error(&format!("{:#}", self.error), self.hint.as_deref());
+        terminal::say_error(&in_words(&self.error), self.hint.as_deref());
         self.exit.code()
+    }
+
+    /// Something that cannot be written: the user's matter where the place is wrong, the disk's where there is no room.
+    pub(crate) fn output(error: impl Into<anyhow::Error>) -> Self {
+        let error = error.into();
+        let (exit, hint) = match io_kind(&error) {
+            Some(ErrorKind::NotFound) => (Exit::Usage, "make the folder first, or give another place"),
+            Some(ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
+                (Exit::Usage, "a file stands where a folder is wanted; give another place")
+            }
+            Some(ErrorKind::IsADirectory) => (Exit::Usage, "a folder stands where a file is wanted; give a file name"),
+            Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => (Exit::Usage, "give a place where you may write"),
+            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) => {
+                (Exit::Internal, "free some space, then do it again; an interrupted run goes on with `--resume last`")
+            }
+            _ => return Self::internal(error),
+        };
+        Self { exit, error, hint: Some(hint.to_owned()) }
     }
 }
 
-/// Writing to the terminal or a file that fails is the disk's or the pipe's fault.
+/// What the system said, where the system is the cause.
+fn io_kind(error: &anyhow::Error) -> Option<ErrorKind> {
+    error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind)
+}
+
+/// An error and its causes in one line, each once: many messages end in the words of their cause already.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// Standard output that fails is the disk's or the pipe's fault.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self::internal(error)
+        Self::output(anyhow::Error::new(error).context("cannot write to standard output"))
     }
 }

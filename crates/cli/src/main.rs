@@ -4,18 +4,22 @@ mod args;
 mod clock;
 mod commands;
 mod exit;
+mod help;
 mod opened;
+mod output;
 mod signals;
 mod specimen;
 mod terminal;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let args = Args::parse();
+    let lang = std::env::var("GLASSBOX_LANG").ok();
+    let matches = help::command(lang.as_deref()).get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
         Command::Generate(command) => commands::generate::run(&command),
         Command::Inspect(command) => commands::inspect::run(&command),

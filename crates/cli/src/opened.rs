@@ -1,5 +1,6 @@
 //! A model as the user named it, opened, with all that commands need of it.
 
+use std::io::Read as _;
 use std::path::PathBuf;
 
 use glassbox_checkpoint::{Allowance, Checkpoint, HubCache, HubEnvironment, locate};
@@ -58,6 +59,19 @@ pub(crate) fn checkpoint(choice: &ModelChoice) -> Result<Checkpoint, Failure> {
     Ok(checkpoint.map_err(Failure::usage)?.allow_unread(allowances))
 }
 
+/// All of standard input, as text.
+fn standard_input() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(anyhow::Error::new(error).context("cannot read standard input")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        Failure::usage(anyhow::anyhow!("standard input: wanted UTF-8 text, found something else at byte {valid}"))
+            .hint("convert the text first, as with `iconv -f GBK -t UTF-8`")
+    })
+}
+
 fn allowance(text: &str) -> Result<Allowance, Failure> {
     let parts = text.split_once('=').filter(|(key, reason)| !key.is_empty() && !reason.trim().is_empty());
     let (key, reason) = parts.ok_or_else(|| {
@@ -84,7 +98,9 @@ impl Opened {
 
     /// The tokenizer, or why there is none.
     pub(crate) fn tokenizer(&self) -> Result<&Tokenizer, Failure> {
-        let missing = |error: &glassbox_text::Error| Failure::usage(anyhow::anyhow!("{error}")).hint("`--ids 1,5,9` needs no tokenizer");
+        let missing = |error: &glassbox_text::Error| {
+            Failure::usage(anyhow::anyhow!("{error}")).hint("`glassbox inspect --ids 1,5,9` needs no tokenizer")
+        };
         self.tokenizer.as_ref().map_err(missing)
     }
 
@@ -93,15 +109,20 @@ impl Opened {
         self.tokenizer.as_ref().map_or_else(|_| Vec::new(), |tokenizer| tokenizer.end_ids().to_vec())
     }
 
-    /// A context for `wanted` tokens, but no longer than the model was made for.
-    pub(crate) fn context_for(&self, wanted: usize) -> usize {
-        wanted.min(self.model.blueprint().context)
+    /// Tokens that the model was made for.
+    pub(crate) fn made_for(&self) -> usize {
+        self.model.blueprint().context
+    }
+
+    /// What to do where the context that the model was made for is too short.
+    pub(crate) fn made_for_hint(&self) -> String {
+        format!("the model was made for {} tokens; `--context` tries more", self.made_for())
     }
 
     /// Turns a text (`-`: standard input) into tokens, as it is or as the message of a chat.
     pub(crate) fn read(&self, text: &str, chat: bool, system: Option<&str>) -> Result<Read, Failure> {
-        let text = if text == "-" { std::io::read_to_string(std::io::stdin())? } else { text.to_owned() };
         let tokenizer = self.tokenizer()?;
+        let text = if text == "-" { standard_input()? } else { text.to_owned() };
         let prompt = if chat {
             let template = ChatTemplate::open(&self.checkpoint, None)
                 .map_err(|error| Failure::usage(error).hint("without --chat the text is continued as it is"))?;

@@ -3,7 +3,10 @@
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::exit::Failure;
 
 /// Writes a result to standard output.
 ///
@@ -14,6 +17,36 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Writes a value to standard output as one JSON document.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::internal)?;
+    print(&format!("{text}\n"))?;
+    Ok(())
+}
+
+/// A table without lines; no header where `header` is empty.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !header.is_empty() {
+        table.set_header(header.to_vec());
+    }
+    table
+}
+
+/// Writes a table to standard output, without blanks at the ends of its lines.
+pub(crate) fn print_table(table: &Table) -> std::io::Result<()> {
+    let text = table.to_string();
+    let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    print_lines(&lines.join("\n"))
+}
+
+/// Writes lines to standard output, without blanks at their ends: they would only spoil what is copied or compared.
+pub(crate) fn print_lines(text: &str) -> std::io::Result<()> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    print(&format!("{}\n", lines.join("\n")))
 }
 
 /// Writes a remark to standard error. A remark that nobody can read is no reason to stop.
@@ -45,5 +78,5 @@ pub(crate) fn progress(total: usize, what: &str, quiet: bool) -> ProgressBar {
 
 /// Columns to write into: those of the terminal, or 100 where there is none.
 pub(crate) fn width() -> usize {
-    comfy_table::Table::new().set_content_arrangement(comfy_table::ContentArrangement::Dynamic).width().map_or(100, usize::from)
+    Table::new().set_content_arrangement(ContentArrangement::Dynamic).width().map_or(100, usize::from)
 }

@@ -1,12 +1,14 @@
 //! `generate`: prompt in, text out, as it comes.
 
+use std::num::NonZeroUsize;
+
 use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Session, Settings};
 use glassbox_lens::NextTokens;
 use serde::Serialize;
 
 use crate::args::Generate;
 use crate::exit::{Exit, Failure};
-use crate::opened::Opened;
+use crate::opened::{Opened, Read};
 use crate::{Outcome, signals, terminal};
 
 /// The document of `--json`.
@@ -51,11 +53,14 @@ pub(crate) fn run(command: &Generate) -> Outcome {
         end_ids: if command.ignore_end { Vec::new() } else { opened.end_ids() },
     };
     settings.sampling.check().map_err(Failure::usage)?;
-    let wanted = prompt.ids.len().saturating_add(command.max_tokens);
-    let context = command.context.unwrap_or_else(|| opened.context_for(wanted));
+    let context = context_for(command, &opened, &prompt);
     let mut session = Session::new(&opened.model, context, opened.memory_limit).map_err(Failure::usage)?;
     let mut generation =
-        Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(failure)?;
+        Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(|error| {
+            let too_long = matches!(error, GenerationError::PromptTooLong { .. }) && command.context.is_none();
+            let failure = failure(error);
+            if too_long { failure.hint(opened.made_for_hint()) } else { failure }
+        })?;
     let mut tokens = Vec::new();
     let mut interrupted = false;
     while let Some(step) = generation.next_step().map_err(failure)? {
@@ -89,12 +94,17 @@ pub(crate) fn run(command: &Generate) -> Outcome {
             finish_reason: if interrupted { "interrupted" } else { finish_reason },
             seed: command.seed,
         };
-        let text = serde_json::to_string_pretty(&document).map_err(Failure::internal)?;
-        terminal::print(&format!("{text}\n"))?;
+        terminal::print_json(&document)?;
     } else {
         terminal::print(&format!("{held}\n"))?;
     }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Success })
+}
+
+/// Room for the prompt and the answer, as the user wants it or as they need it.
+fn context_for(command: &Generate, opened: &Opened, prompt: &Read) -> usize {
+    let wanted = prompt.ids.len().saturating_add(command.max_tokens.max(1));
+    command.context.map_or(wanted.min(opened.made_for()), NonZeroUsize::get)
 }
 
 fn failure(error: GenerationError) -> Failure {

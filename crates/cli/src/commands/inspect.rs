@@ -1,5 +1,6 @@
 //! `inspect`: one forward pass under observation.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use glassbox_anatomy::{Observer, SitePattern};
@@ -7,24 +8,34 @@ use glassbox_generate::Session;
 use glassbox_lens::{AttentionStatistics, Capture, HeadMaps, HeadRef, HeadStatistics, NextTokens, Panel, choose_heads};
 use glassbox_model::Rows;
 use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
-use glassbox_report::Lang;
 
 use crate::args::Inspect;
 use crate::exit::{Exit, Failure};
 use crate::opened::{Opened, Read};
-use crate::{Outcome, terminal};
+use crate::{Outcome, output, terminal};
 
 /// Cells along the edge of a drawn map; more than about two a pixel column would not be seen.
 const MAX_EDGE: usize = 256;
 
 pub(crate) fn run(command: &Inspect) -> Outcome {
+    for path in [&command.html, &command.png, &command.svg, &command.out].into_iter().flatten() {
+        output::check_folder(path)?;
+    }
+    let patterns = patterns(&command.site)?;
     let opened = Opened::open(&command.model)?;
     let prompt = match &command.text {
         Some(text) => opened.read(text, command.chat, command.system.as_deref())?,
         None => opened.read_ids(&command.ids)?,
     };
-    if !command.site.is_empty() {
-        save_sites(command, &opened, &prompt)?;
+    let room = command.context.map_or(opened.made_for(), NonZeroUsize::get);
+    let tokens = prompt.ids.len();
+    if tokens > room {
+        let failure =
+            Failure::usage(anyhow::anyhow!("the prompt has {tokens} tokens, and the context has room for {room}; shorten the prompt"));
+        return Err(if command.context.is_none() { failure.hint(opened.made_for_hint()) } else { failure });
+    }
+    if let Some(out) = &command.out {
+        save_sites(command, patterns, out, &opened, &prompt)?;
     }
     let pictures = command.html.is_some() || command.png.is_some() || command.svg.is_some();
     if command.site.is_empty() || pictures || command.json {
@@ -33,14 +44,16 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
     Ok(Exit::Success)
 }
 
-fn save_sites(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
+fn patterns(sites: &[String]) -> Result<Vec<SitePattern>, Failure> {
     let pattern = |text: &String| text.parse::<SitePattern>().map_err(|error| Failure::usage(error).hint("`glassbox sites` lists them"));
-    let patterns = command.site.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
-    let mut capture = Capture::new(patterns, command.out_limit_mib << 20);
+    sites.iter().map(pattern).collect()
+}
+
+fn save_sites(command: &Inspect, patterns: Vec<SitePattern>, out: &Path, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
+    let mut capture = Capture::new(patterns, command.out_limit_mib.saturating_mul(1 << 20));
     watch(opened, prompt, Rows::All, &mut capture)?;
-    let Some(out) = &command.out else { return Ok(()) };
     capture.write(out).map_err(|error| match error {
-        glassbox_lens::CaptureError::Write { .. } => Failure::internal(error),
+        glassbox_lens::CaptureError::Write { .. } => Failure::output(error),
         _ => Failure::usage(error),
     })?;
     terminal::remark(&format!("wrote {}", out.display()));
@@ -49,25 +62,24 @@ fn save_sites(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), F
 
 fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
     let inspection = inspect(command, opened, prompt)?;
-    let lang = Lang::En;
+    let lang = command.language.lang;
     if let Some(path) = &command.html {
-        write(path, glassbox_report::inspection_html(&inspection, lang).map_err(Failure::internal)?.as_bytes())?;
+        output::write(path, glassbox_report::inspection_html(&inspection, lang).map_err(Failure::internal)?.as_bytes())?;
     }
     if let Some(path) = &command.svg {
-        write(path, glassbox_report::inspection_svg(&inspection).map_err(Failure::internal)?.as_bytes())?;
+        output::write(path, glassbox_report::inspection_svg(&inspection).map_err(Failure::internal)?.as_bytes())?;
     }
     if let Some(path) = &command.png {
         let picture = glassbox_report::inspection_png(&inspection).map_err(Failure::internal)?;
         for warning in &picture.warnings {
             terminal::remark(&format!("warning: {warning}"));
         }
-        write(path, &picture.png)?;
+        output::write(path, &picture.png)?;
     }
     if command.json {
-        let text = serde_json::to_string_pretty(&inspection).map_err(Failure::internal)?;
-        terminal::print(&format!("{text}\n"))?;
+        terminal::print_json(&inspection)?;
     } else if command.html.is_none() && command.png.is_none() && command.svg.is_none() {
-        terminal::print(&glassbox_report::inspection_terminal(&inspection, lang, terminal::width()))?;
+        terminal::print_lines(&glassbox_report::inspection_terminal(&inspection, lang, terminal::width()))?;
     }
     Ok(())
 }
@@ -158,10 +170,4 @@ fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(Head
 fn watch(opened: &Opened, prompt: &Read, rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {
     let mut session = Session::new(&opened.model, prompt.ids.len().max(1), opened.memory_limit).map_err(Failure::usage)?;
     session.prompt_observed(&opened.model, &prompt.ids, rows, &opened.workers, observer).map_err(Failure::usage)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    glassbox_record::write_whole(path, bytes).map_err(Failure::internal)?;
-    terminal::remark(&format!("wrote {}", path.display()));
-    Ok(())
 }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use comfy_table::{ContentArrangement, Table, presets};
-use glassbox_checkpoint::{Usable, models_in};
+use glassbox_checkpoint::{Checkpoint, Usable, models_in};
 use glassbox_text::{ChatTemplate, Tokenizer};
 use serde::Serialize;
 
@@ -17,6 +16,14 @@ pub(crate) fn run(command: &Models) -> Outcome {
         Models::List { folder, json } => list(folder, *json),
         Models::Info { model, json } => info(model, *json),
     }
+}
+
+/// The document of `models list --json`.
+#[derive(Serialize)]
+struct List<'a> {
+    format: &'static str,
+    version: u32,
+    models: &'a [Listed],
 }
 
 /// One model that can be named with `-m`.
@@ -37,8 +44,15 @@ fn list(folder: &Path, json: bool) -> Outcome {
         usable: true,
         note: "a small model whose knowledge is known".to_owned(),
     }];
+    // A folder that is not there has no models; that is said only where the user named it.
+    if folder != Path::new(".") && !folder.is_dir() {
+        return Err(Failure::usage(anyhow::anyhow!("`{}`: wanted a folder with models, found {}", folder.display(), found_at(folder))));
+    }
     for local in models_in(folder).map_err(Failure::usage)? {
-        let (usable, note) = note(&local.usable);
+        let (usable, note) = match Checkpoint::open(&local.path) {
+            Ok(_) => (true, String::new()),
+            Err(error) => (false, cannot_be_opened(&error.to_string())),
+        };
         let bytes = std::fs::metadata(&local.path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         models.push(Listed { model: local.path.display().to_string(), place: folder.display().to_string(), bytes, usable, note });
     }
@@ -49,21 +63,34 @@ fn list(folder: &Path, json: bool) -> Outcome {
         models.push(Listed { model, place: "Hugging Face cache".to_owned(), bytes: Some(cached.bytes), usable, note });
     }
     if json {
-        return print_json(&models);
+        terminal::print_json(&List { format: "glassbox-models", version: 1, models: &models })?;
+        return Ok(Exit::Success);
     }
-    let mut table = plain_table(&["model", "where", "size", "note"]);
+    let mut table = terminal::table(&["model", "where", "size", "note"]);
     for model in &models {
-        table.add_row([model.model.clone(), model.place.clone(), model.bytes.map_or_else(String::new, mib), model.note.clone()]);
+        table.add_row([model.model.clone(), model.place.clone(), model.bytes.map_or_else(String::new, size), model.note.clone()]);
     }
-    terminal::print(&format!("{table}\n"))?;
+    terminal::print_table(&table)?;
     Ok(Exit::Success)
+}
+
+/// Why not, in short: the remedy after the semicolon is for whoever tries to open it.
+fn cannot_be_opened(reason: &str) -> String {
+    format!("cannot be opened: {}", reason.split(';').next().unwrap_or(reason))
+}
+
+fn found_at(path: &Path) -> String {
+    match std::fs::metadata(path) {
+        Ok(_) => "a file; `glassbox models info -m FILE` tells about one model".to_owned(),
+        Err(error) => error.to_string(),
+    }
 }
 
 fn note(usable: &Usable) -> (bool, String) {
     match usable {
         Usable::Folder => (true, String::new()),
         Usable::Gguf(files) => (true, files.join(", ")),
-        Usable::No(reason) => (false, format!("cannot be opened: {reason}")),
+        Usable::No(reason) => (false, cannot_be_opened(reason)),
         _ => (false, "unknown to this version".to_owned()),
     }
 }
@@ -71,6 +98,8 @@ fn note(usable: &Usable) -> (bool, String) {
 /// What `models info` says.
 #[derive(Serialize)]
 struct Info {
+    format: &'static str,
+    version: u32,
     model: String,
     description: String,
     context_tokens: usize,
@@ -102,6 +131,8 @@ fn info(choice: &ModelChoice, json: bool) -> Outcome {
         .collect();
     let layers = opened.model.cache_layers();
     let info = Info {
+        format: "glassbox-model",
+        version: 1,
         model: opened.name.clone(),
         description: opened.description(),
         context_tokens: opened.model.blueprint().context,
@@ -118,41 +149,31 @@ fn info(choice: &ModelChoice, json: bool) -> Outcome {
         blake3: opened.checkpoint.content_hash().to_string(),
     };
     if json {
-        return print_json(&info);
+        terminal::print_json(&info)?;
+        return Ok(Exit::Success);
     }
-    let mut table = plain_table(&["", ""]);
+    let mut table = terminal::table(&[]);
     table.add_row(["model", &info.model]);
     table.add_row(["architecture", &info.description]);
     table.add_row(["parameters", &format!("{:.1} million", info.parameters as f64 / 1e6)]);
-    table.add_row(["size", &mib(info.bytes)]);
+    table.add_row(["size", &size(info.bytes)]);
     for share in &info.storage {
         let percent = 100.0 * share.bytes as f64 / info.bytes.max(1) as f64;
-        table.add_row([share.storage.as_str(), &format!("{} tensors, {}, {percent:.0} %", share.tensors, mib(share.bytes))]);
+        table.add_row([share.storage.as_str(), &format!("{} tensors, {}, {percent:.0} %", share.tensors, size(share.bytes))]);
     }
     table.add_row(["context", &format!("{} tokens", info.context_tokens)]);
     table.add_row(["cache", &format!("{} bytes a token (f32)", info.cache_bytes_per_token)]);
     table.add_row(["tokenizer", &info.tokenizer]);
     table.add_row(["chat template", if info.chat_template { "yes" } else { "no" }]);
     table.add_row(["BLAKE3", &info.blake3]);
-    terminal::print(&format!("{table}\n"))?;
+    terminal::print_table(&table)?;
     Ok(Exit::Success)
 }
 
-fn print_json(value: &impl Serialize) -> Outcome {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::internal)?;
-    terminal::print(&format!("{text}\n"))?;
-    Ok(Exit::Success)
-}
-
-fn plain_table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    if header.iter().any(|name| !name.is_empty()) {
-        table.set_header(header.to_vec());
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / f64::from(1 << 10)),
+        _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
     }
-    table
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

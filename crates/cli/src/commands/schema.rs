@@ -1,10 +1,9 @@
 //! `schema`: the JSON schema of a suite file, for editors.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::{Outcome, terminal};
 
 pub(crate) fn run() -> Outcome {
-    let schema = serde_json::to_string_pretty(&glassbox_suite::json_schema()).map_err(Failure::internal)?;
-    terminal::print(&format!("{schema}\n"))?;
+    terminal::print_json(&glassbox_suite::json_schema())?;
     Ok(Exit::Success)
 }

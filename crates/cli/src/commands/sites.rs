@@ -1,14 +1,12 @@
 //! `sites`: the table of watchable places.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use glassbox_anatomy::{Scope, Site};
 
 use crate::exit::Exit;
 use crate::{Outcome, terminal};
 
 pub(crate) fn run() -> Outcome {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(["site", "axes", "meaning"]);
+    let mut table = terminal::table(&["site", "axes", "meaning"]);
     for site in Site::ALL {
         let path = match site.scope() {
             Scope::Pass => site.name().to_owned(),
@@ -16,6 +14,6 @@ pub(crate) fn run() -> Outcome {
         };
         table.add_row([path, format!("[{}]", site.axes().join(", ")), site.meaning().to_owned()]);
     }
-    terminal::print(&format!("{table}\n"))?;
+    terminal::print_table(&table)?;
     Ok(Exit::Success)
 }

@@ -30,16 +30,20 @@ pub(crate) fn open_suite(name: &str) -> Result<Suite, Failure> {
 
 /// Runs the suite, writes the reports, prints the verdicts.
 pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) -> Outcome {
-    let lang: Lang = choice.lang.parse().map_err(Failure::usage)?;
+    let lang = choice.language.lang;
     if let Some(limit) = choice.limit {
         suite.limit_items(limit);
     }
-    if suite.plan().map_err(suite_failure)?.is_empty() {
+    let planned = suite.plan().map_err(suite_failure)?.len();
+    if planned == 0 {
         terminal::say_error("the suite selects no trial", Some("raise --limit, or look into the suite's tests and data"));
         return Ok(Exit::NothingSelected);
     }
     signals::listen();
     let resumed = choice.resume.as_deref().map(|name| find_run(&choice.runs, name)).transpose()?;
+    if let (Some(folder), Some(_)) = (&resumed, choice.limit) {
+        check_limit(folder, planned)?;
+    }
     let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, opened.model, opened.workers, opened.memory_limit);
     let subject = subject.map_err(Failure::usage)?;
     let bar = terminal::progress(0, "asking", choice.quiet);
@@ -86,29 +90,44 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
 /// Writes the reports of a finished run and prints its verdicts.
 fn show(folder: &Path, lang: Lang, choice: &RunChoice) -> Result<(), Failure> {
     let run = RunReader::open(folder).map_err(Failure::internal).and_then(|reader| Run::load(&reader).map_err(Failure::internal))?;
-    let written = run.write_reports(folder, lang).map_err(Failure::internal)?;
+    let written = run.write_reports(folder, lang).map_err(Failure::output)?;
     if choice.json {
-        let text = serde_json::to_string_pretty(&run.json()).map_err(Failure::internal)?;
-        terminal::print(&format!("{text}\n"))?;
-    } else if !choice.quiet {
-        terminal::print(&run.terminal_summary(lang, terminal::width()))?;
+        terminal::print_json(&run.json())
+    } else if choice.quiet {
+        terminal::print(&format!("{}\n", folder.join("report.html").display()))?;
+        Ok(())
+    } else {
+        // The summary ends with the path of the page; the rest stands beside it.
+        terminal::print_lines(&run.terminal_summary(lang, terminal::width()))?;
+        let beside = |path: &PathBuf| path.extension().is_none_or(|extension| extension != "html");
+        for path in written.iter().filter(|path| beside(path)) {
+            terminal::remark(&format!("wrote {}", path.display()));
+        }
+        Ok(())
     }
-    for path in written {
-        terminal::remark(&format!("wrote {}", path.display()));
+}
+
+/// A run keeps the plan that it was begun with: another `--limit` would be silently ignored.
+fn check_limit(folder: &Path, planned: usize) -> Result<(), Failure> {
+    let recorded = RunReader::open(folder).map_err(Failure::usage)?.manifest().trials;
+    if recorded == planned {
+        return Ok(());
     }
-    Ok(())
+    Err(Failure::usage(anyhow::anyhow!("`{}` was begun with {recorded} trials, and --limit now plans {planned}", folder.display()))
+        .hint("resume without --limit, or begin a new run"))
 }
 
 /// A run by its folder, its name inside the folder of runs, or `last`.
-fn find_run(runs: &Path, name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn find_run(runs: &Path, name: &str) -> Result<PathBuf, Failure> {
     if name == "last" {
         let newest = glassbox_record::run_folders(runs).map_err(Failure::usage)?.pop();
-        return newest.ok_or_else(|| Failure::usage(anyhow::anyhow!("there is no run in `{}`", runs.display())));
+        return newest.ok_or_else(|| {
+            Failure::usage(anyhow::anyhow!("there is no run in `{}`", runs.display())).hint("`--runs FOLDER` names the folder of the runs")
+        });
     }
     let named = [PathBuf::from(name), runs.join(name)];
     named.iter().find(|path| path.is_dir()).cloned().ok_or_else(|| {
-        Failure::usage(anyhow::anyhow!("there is no run `{name}`, here or in `{}`", runs.display()))
-            .hint("`--resume last` takes the newest run")
+        Failure::usage(anyhow::anyhow!("there is no run `{name}`, here or in `{}`", runs.display())).hint("`last` takes the newest run")
     })
 }
 
@@ -116,7 +135,7 @@ fn find_run(runs: &Path, name: &str) -> Result<PathBuf, Failure> {
 pub(crate) fn suite_failure(error: SuiteError) -> Failure {
     let hint = error.hint().map(str::to_owned);
     let failure = match error {
-        SuiteError::Record(ref record) if record.is_io() => Failure::internal(error),
+        SuiteError::Record(ref record) if record.is_io() => Failure::output(error),
         _ => Failure::usage(error),
     };
     match hint {

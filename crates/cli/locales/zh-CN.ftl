@@ -1,0 +1,122 @@
+# Chinese texts of the command line. The English ones are the comments in src/args.rs.
+# A command is `cmd-name`, its examples `cmd-name-examples`, an argument `cmd-name-argument`, or `arg-argument` where several commands share it.
+
+arg-help = 显示帮助
+arg-version = 显示版本号
+
+cmd-glassbox = 打开黑箱：在 CPU 上运行、观察、测试、解释语言模型
+cmd-glassbox-examples =
+    从这里开始：
+      glassbox demo                                试一试：一分钟得到结论和报告
+      glassbox inspect "一段文字" --html look.html   模型在看什么，写成网页
+      glassbox test evidence -m model.gguf         正确资料放在任何位置，模型都能找到吗？
+
+    退出码：
+        0  所有门槛通过
+      100  有门槛未通过
+      101  有门槛证据不足（在 --strict 下）
+      102  失败的提问多于测试集允许的数量
+        4  没有选中任何内容
+        2  用法、配置，或无法读取的输入
+        1  程序或磁盘故障
+      130  被中断；用 `--resume last` 继续
+
+cmd-generate = 续写一段文字，或以对话方式回答
+cmd-generate-examples =
+    示例：
+      glassbox generate "The capital of" -n 20
+      glassbox generate -m model.gguf --chat --system "请简短回答。" "天空为什么是蓝色的？"
+      glassbox generate -m model.gguf --temperature 0.8 --top-p 0.95 --seed 7 "很久很久以前"
+      cat notes.txt | glassbox generate - --stop "###" --json
+cmd-generate-text = 要续写的文字；`-` 表示读取标准输入
+cmd-generate-chat = 以对话方式提问，使用模型自带的模板
+cmd-generate-max_tokens = 最多生成多少个词元
+cmd-generate-temperature = 用它除分数；0 总是取概率最大的词元
+cmd-generate-top_k = 只保留概率最大的 K 个词元；默认全部保留
+cmd-generate-top_p = 只保留合计概率达到 P 的最可能词元
+cmd-generate-min_p = 去掉概率低于最大概率 P 倍的词元
+cmd-generate-repetition_penalty = 对出现过的词元的惩罚；1 表示不惩罚
+cmd-generate-seed = 随机数种子：种子相同，文字相同
+cmd-generate-stop = 遇到这段文字就结束回答；可以给出多次
+cmd-generate-ignore_end = 模型说完一轮后仍继续
+cmd-generate-context = 提示和回答的总容量；默认按需要，但不超过模型的设计长度
+cmd-generate-json = 输出一个 JSON 文档，而不是文字
+
+cmd-inspect = 显示内部发生了什么：词元、下一个词元、注意力、熵；或保存激活值
+cmd-inspect-examples =
+    示例：
+      glassbox inspect "一段文字"                               在终端里看词元、下一个词元和熵
+      glassbox inspect -m model.gguf "一段文字" --html look.html --heads 3.5,4.0
+      glassbox inspect -m folder --ids 1,5,9 --json | jq .next
+      glassbox inspect "一段文字" --site 'logits,blocks.*.attn.pattern' --out acts.safetensors
+cmd-inspect-text = 提示；`-` 表示读取标准输入
+cmd-inspect-ids = 用词元编号代替文字，如 1,5,9；不需要分词器
+cmd-inspect-chat = 把文字写成对话，使用模型自带的模板
+cmd-inspect-context = 提示最多有多少个词元；默认为模型的设计长度
+cmd-inspect-html = 写出一个独立的网页
+cmd-inspect-png = 写出注意力图的图片
+cmd-inspect-svg = 写出同一张图的矢量版
+cmd-inspect-json = 在标准输出写一个 JSON 文档
+cmd-inspect-site = 要保存的观察点，如 logits,blocks.*.attn.pattern（`glassbox sites` 列出全部）
+cmd-inspect-out = 把观察点保存到哪里，safetensors 格式
+cmd-inspect-out_limit_mib = 超过这么多 MiB 就拒绝保存
+cmd-inspect-top = 列出多少个下一个词元
+cmd-inspect-heads = 要画的注意力头，如 3.5,4.0（层.头）；默认选最有信息的
+cmd-inspect-max_heads = 最多画多少个注意力头
+
+cmd-test = 用一个测试集测试一个模型，给出结论
+cmd-test-examples =
+    示例：
+      glassbox test evidence                          用内置测试集测试内置模型
+      glassbox test suites/evidence.yaml -m model.gguf -n 40
+      glassbox test evidence -m model.gguf --resume last
+      glassbox test evidence --strict --quiet         用于 CI：看退出码
+
+    退出码：
+        0  所有门槛通过
+      100  有门槛未通过
+      101  有门槛证据不足（在 --strict 下）
+      102  失败的提问多于测试集允许的数量
+        4  没有选中任何内容
+        2  用法、配置，或无法读取的输入
+        1  程序或磁盘故障
+      130  被中断；用 `--resume last` 继续
+cmd-test-suite = 测试集文件，或内置测试集的名字：evidence、order
+
+cmd-demo = 用内置测试集测试内置模型
+
+cmd-report = 不用模型，重新生成一次运行的报告
+cmd-report-examples =
+    示例：
+      glassbox report last --lang zh-CN
+cmd-report-run = 运行的文件夹或名字；`last` 表示最新的一次
+
+cmd-models = 有哪些模型，模型里有什么
+cmd-list = 内置模型、本文件夹中的模型、Hugging Face 缓存中的模型
+cmd-list-folder = 也在这个文件夹里找模型
+cmd-list-json = 输出一个 JSON 文档
+cmd-info = 一个模型的架构、大小、存储类型和分词器
+cmd-info-json = 输出一个 JSON 文档
+
+cmd-explain = 打印一个模型的前向计算过程和各处大小
+cmd-sites = 列出可以观察的位置
+cmd-schema = 打印测试集文件的 JSON Schema，供编辑器使用
+cmd-completions = 打印某个 shell 的补全脚本
+cmd-completions-examples =
+    示例：
+      glassbox completions bash > ~/.local/share/bash-completion/completions/glassbox
+cmd-completions-shell = 哪个 shell
+cmd-help = 显示帮助，也可以指定子命令
+
+arg-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 org/name，或 `specimen`
+arg-threads = 线程数；默认与核心数相同
+arg-kernels = 每个机制用哪个版本：`textbook` 是双精度的定义，很慢
+arg-allow_unread = 接受一个没有被读取的配置键，并说明它为什么无害
+arg-system = 对话的系统消息
+arg-runs = 存放各次运行的文件夹
+arg-resume = 继续一次被中断的运行，给出文件夹或名字；`last` 表示最新的一次
+arg-limit = 每项测试最多用多少个样本；默认由测试集决定
+arg-strict = 证据不足的门槛以退出码 101 结束
+arg-lang = 网页和摘要的语言：en 或 zh-CN
+arg-json = 在标准输出写一个 JSON 文档
+arg-quiet = 不显示进度和表格：只显示报告的路径

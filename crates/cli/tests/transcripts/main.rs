@@ -1,0 +1,10 @@
+//! The binary as a user meets it: what is typed, what comes back, with which exit code, and what lies on the disk afterwards.
+
+mod desk;
+mod generating;
+mod helping;
+mod inspecting;
+mod listing;
+mod refusing;
+mod testing;
+mod writing;
