@@ -11,6 +11,7 @@ verdict-fail = at least one gate failed
 verdict-inconclusive = at least one gate needs more items to be decided
 verdict-cannot-say = at least one gate cannot be judged here
 totals = { $answered } of { $planned } trials answered, { $failed } failed, { $missing } not asked
+failed-because = { $count } failed ({ $class }), the first because: { $message }
 test-of-kind = { $kind }, { $items } items
 gates = Gates
 metric = metric

@@ -10,6 +10,7 @@ verdict-fail = 至少有一个门槛未通过
 verdict-inconclusive = 至少有一个门槛还需要更多样本才能判定
 verdict-cannot-say = 至少有一个门槛在此无法判断
 totals = 共 { $planned } 次提问：{ $answered } 次有回答，{ $failed } 次失败，{ $missing } 次未提问
+failed-because = { $count } 次失败（{ $class }），第一次的原因：{ $message }
 test-of-kind = { $kind }，{ $items } 个样本
 gates = 门槛
 metric = 指标

@@ -111,6 +111,22 @@ impl Run {
         self.plan.iter().filter(for_contrast).collect()
     }
 
+    /// Why trials failed: each kind of trouble with how many trials met it and the first message, the most frequent first.
+    fn failures(&self) -> Vec<(&'static str, usize, &str)> {
+        let mut failures: Vec<(&'static str, usize, &str)> = Vec::new();
+        for trial in &self.plan {
+            let Some(glassbox_record::Outcome::Failed(failure)) = self.outcomes.get(&trial.id).map(|attempt| &attempt.outcome) else {
+                continue;
+            };
+            match failures.iter_mut().find(|(class, ..)| *class == failure.class.name()) {
+                Some((_, count, _)) => *count += 1,
+                None => failures.push((failure.class.name(), 1, &failure.message)),
+            }
+        }
+        failures.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+        failures
+    }
+
     /// What the subject answered, or why it did not.
     fn answer_text(&self, trial: &PlannedTrial) -> String {
         match self.outcomes.get(&trial.id).map(|attempt| &attempt.outcome) {

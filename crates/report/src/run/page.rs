@@ -25,6 +25,7 @@ struct Page<'a> {
     status_class: &'static str,
     status_meaning: String,
     totals: String,
+    failures: Vec<String>,
     tests: Vec<Test>,
     failing: Vec<String>,
     contrast: Vec<String>,
@@ -102,6 +103,7 @@ pub(crate) fn html(run: &Run, t: &Texts) -> Result<String, ReportError> {
         status_class: status_class(verdicts.status),
         status_meaning: status_meaning(t, verdicts.status),
         totals: totals(run, t),
+        failures: failures(run, t),
         tests: verdicts.tests.iter().map(|test| self::test(t, test)).collect(),
         left_out,
         left_out_text: t.with("left-out", &[("count", &left_out), ("looked", &run.looks.len())]),
@@ -119,6 +121,14 @@ pub(crate) fn totals(run: &Run, t: &Texts) -> String {
     let values: [(&str, &dyn std::fmt::Display); 4] =
         [("answered", &totals.answered), ("planned", &totals.planned), ("failed", &totals.failed), ("missing", &totals.missing)];
     t.with("totals", &values)
+}
+
+/// Why trials failed, a sentence a kind of trouble.
+pub(crate) fn failures(run: &Run, t: &Texts) -> Vec<String> {
+    let sentence = |(class, count, message): (&'static str, usize, &str)| {
+        t.with("failed-because", &[("count", &count), ("class", &class), ("message", &message)])
+    };
+    run.failures().into_iter().map(sentence).collect()
 }
 
 fn test(t: &Texts, test: &TestVerdict) -> Test {

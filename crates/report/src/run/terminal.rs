@@ -24,7 +24,11 @@ pub(crate) fn summary(run: &Run, t: &Texts, width: usize) -> String {
         fingerprint.suite.name,
         fingerprint.subject.name
     );
-    let _ = writeln!(text, "{}\n", page::totals(run, t));
+    let _ = writeln!(text, "{}", page::totals(run, t));
+    for failure in page::failures(run, t) {
+        let _ = writeln!(text, "{failure}");
+    }
+    text.push('\n');
     for test in &verdicts.tests {
         let _ = writeln!(text, "{}  {}", test.id, t.with("test-of-kind", &[("kind", &test.kind), ("items", &test.items)]));
         let mut gates = Table::new();
