@@ -172,7 +172,7 @@ fn rotation(rotation: &Rotation) -> String {
     let scaling = match scaling {
         Scaling::None => String::new(),
         Scaling::Linear { factor } => format!(", all angles / {factor}"),
-        Scaling::Llama3 { factor, low_frequency_factor, high_frequency_factor, original_context } => format!(
+        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => format!(
             ", angles / {factor} where they turn less than {low_frequency_factor} times in {original_context} tokens, kept above {high_frequency_factor} times"
         ),
     };

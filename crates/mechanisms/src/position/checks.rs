@@ -1,7 +1,8 @@
 use super::*;
 use glassbox_testkit::Values;
 
-const LLAMA3: Scaling = Scaling::Llama3 { factor: 8.0, low_frequency_factor: 1.0, high_frequency_factor: 4.0, original_context: 8192.0 };
+const LLAMA3: Scaling =
+    Scaling::ByWavelength { factor: 8.0, low_frequency_factor: 1.0, high_frequency_factor: 4.0, original_context: 8192.0 };
 
 fn rotary(width: usize, theta: f64, scaling: Scaling, pairing: Pairing) -> Rotary {
     Rotary::new(width, width, theta, scaling, pairing).expect("an even width")
@@ -53,13 +54,40 @@ fn llama3_scaling_keeps_blends_and_divides_the_right_frequencies() {
 
 #[test]
 fn llama3_scaling_gives_the_frequencies_of_a_head_of_eight() {
-    let scaling = |factor| Scaling::Llama3 { factor, low_frequency_factor: 1.0, high_frequency_factor: 4.0, original_context: 8192.0 };
+    let scaling =
+        |factor| Scaling::ByWavelength { factor, low_frequency_factor: 1.0, high_frequency_factor: 4.0, original_context: 8192.0 };
     for (factor, wanted) in [(8.0, [1.0, 0.037_606_0, 5.248_46e-4, 6.647_87e-6]), (32.0, [1.0, 0.037_606_0, 4.295_57e-4, 1.661_97e-6])] {
         let rotary = rotary(8, 5e5, scaling(factor), Pairing::Halves);
         for (found, wanted) in rotary.inv_freq().iter().zip(wanted) {
             assert!((found / wanted - 1.0_f64).abs() < 3e-6, "{found} instead of {wanted}");
         }
     }
+}
+
+#[test]
+fn single_precision_stays_within_its_rounding_of_the_exact_angles() {
+    for (width, scaling) in [(16, Scaling::None), (12, Scaling::Linear { factor: 3.0 }), (20, Scaling::None), (128, LLAMA3)] {
+        let exact = rotary(width, 5e5, scaling, Pairing::Halves);
+        let single = Rotary::in_single_precision(width, width, 5e5, scaling, Pairing::Halves).expect("an even width");
+        for (pair, (exact, single)) in exact.inv_freq().iter().zip(single.inv_freq()).enumerate() {
+            // An exponent rounded to f32 counts ln(theta) times.
+            assert!((single / exact - 1.0).abs() < 2e-6, "width {width}, pair {pair}: {single} and {exact}");
+        }
+        let x = numbers(2 * width, 5);
+        let (mut a, mut b) = (x.clone(), x);
+        exact.rotate_in_place(&mut a, 1, 126).expect("two tokens");
+        single.rotate_in_place(&mut b, 1, 126).expect("two tokens");
+        near(&b, &a, 2e-4);
+        assert_ne!(a, b);
+    }
+}
+
+#[test]
+fn single_precision_has_the_frequencies_of_transformers() {
+    // `1.0 / (10000.0 ** (torch.arange(0, 10, 2, dtype=torch.float) / 10))` of torch 2.15, all digits of the f32.
+    let rotary = Rotary::in_single_precision(10, 10, 1e4, Scaling::None, Pairing::Halves).expect("an even width");
+    let wanted = [1.0, 0.158_489_316_701_889_04, 0.025_118_863_210_082_054, 0.003_981_070_592_999_458, 0.000_630_957_307_294_011_1];
+    assert_eq!(rotary.inv_freq(), wanted);
 }
 
 #[test]
@@ -170,7 +198,7 @@ fn impossible_settings_are_refused_with_their_numbers() {
         assert!(new(8, theta, Scaling::None).is_err());
     }
     assert!(new(8, 1e4, Scaling::Linear { factor: 0.0 }).is_err());
-    let even = Scaling::Llama3 { factor: 8.0, low_frequency_factor: 4.0, high_frequency_factor: 4.0, original_context: 8192.0 };
+    let even = Scaling::ByWavelength { factor: 8.0, low_frequency_factor: 4.0, high_frequency_factor: 4.0, original_context: 8192.0 };
     assert!(new(8, 1e4, even).expect_err("nothing lies between").to_string().contains("high_freq_factor"));
     assert!(rotary(8, 1e4, Scaling::None, Pairing::Halves).rotate_in_place(&mut [0.0; 9], 1, 0).is_err());
 }

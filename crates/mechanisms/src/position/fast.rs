@@ -21,7 +21,11 @@ impl Turns {
     pub(super) fn new(rotary: &Rotary, positions: Range<usize>) -> Self {
         let pairs = rotary.inv_freq.len();
         let first_position = positions.start;
-        let angles = positions.flat_map(|position| rotary.inv_freq.iter().map(move |frequency| position as f64 * frequency));
+        let angle = |position: usize, frequency: f64| match rotary.single {
+            true => f64::from(position as f32 * frequency as f32),
+            false => position as f64 * frequency,
+        };
+        let angles = positions.flat_map(|position| rotary.inv_freq.iter().map(move |frequency| angle(position, *frequency)));
         let (sin, cos) = angles.map(sin_cos).map(|(sin, cos)| (sin as f32, cos as f32)).unzip();
         Self { d_head: rotary.d_head, pairing: rotary.pairing, first_position, pairs, cos, sin }
     }

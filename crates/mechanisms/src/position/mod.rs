@@ -35,7 +35,7 @@ pub enum Scaling {
         factor: f64,
     },
     /// Llama 3.1: long wavelengths are divided by `factor`, short ones kept, those between blended.
-    Llama3 {
+    ByWavelength {
         /// The divisor for long wavelengths.
         factor: f64,
         /// Wavelengths over `original_context / low_frequency_factor` are divided.
@@ -60,6 +60,8 @@ pub struct Rotary {
     pairing: Pairing,
     /// Radians per position, one a pair.
     inv_freq: Vec<f64>,
+    /// Whether an angle is a product in `f32`.
+    single: bool,
 }
 
 impl Rotary {
@@ -81,7 +83,34 @@ impl Rotary {
         check(scaling)?;
         #[expect(clippy::cast_precision_loss, reason = "a width of a head is far below 2^53")]
         let frequency = |pair: usize| scale(scaling, 1.0 / pow_f64(theta, 2.0 * pair as f64 / width as f64));
-        Ok(Self { d_head, pairing, inv_freq: (0..width / 2).map(frequency).collect() })
+        Ok(Self { d_head, pairing, inv_freq: (0..width / 2).map(frequency).collect(), single: false })
+    }
+
+    /// As [`Rotary::new`], with frequencies and angles in `f32`, each step rounded as `transformers` rounds it.
+    ///
+    /// A model of `transformers` is defined with this rounding in it. Compared with exact angles it is 1e-5 radians at position 128 and
+    /// 2e-4 at 4096, which moves sharp attention weights by 1e-5 already at 128 tokens. Sines and cosines of the rounded angle are
+    /// computed in `f64`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rotary::new`].
+    pub fn in_single_precision(
+        d_head: usize,
+        width: usize,
+        theta: f64,
+        scaling: Scaling,
+        pairing: Pairing,
+    ) -> Result<Self, MechanismError> {
+        let exact = Self::new(d_head, width, theta, scaling, pairing)?;
+        let frequency = |pair| f64::from(scale_in_f32(scaling, frequency_in_f32(theta, pair, width)));
+        let inv_freq: Vec<f64> = (0..width / 2).map(frequency).collect();
+        match inv_freq.iter().find(|frequency| !frequency.is_finite()) {
+            Some(_) => {
+                Err(MechanismError::RotarySetting { name: "theta", value: theta, wanted: "a number whose powers are finite in f32" })
+            }
+            None => Ok(Self { inv_freq, single: true, ..exact }),
+        }
     }
 
     /// The same, with the angle of each pair divided by its own number, for files that list a stretching instead of naming its formula.
@@ -101,7 +130,7 @@ impl Rotary {
             if !(value.is_finite() && value > 0.0) {
                 return Err(MechanismError::RotarySetting { name: "divisor", value, wanted: "a positive number" });
             }
-            *frequency /= value;
+            *frequency = if self.single { f64::from(*frequency as f32 / divisor) } else { *frequency / value };
         }
         Ok(self)
     }
@@ -191,7 +220,7 @@ fn check(scaling: Scaling) -> Result<(), MechanismError> {
     match scaling {
         Scaling::None => Ok(()),
         Scaling::Linear { factor } => positive("factor", factor),
-        Scaling::Llama3 { factor, low_frequency_factor, high_frequency_factor, original_context } => {
+        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => {
             positive("factor", factor)?;
             positive("low_freq_factor", low_frequency_factor)?;
             positive("original_max_position_embeddings", original_context)?;
@@ -208,11 +237,40 @@ fn scale(scaling: Scaling, inv_freq: f64) -> f64 {
     match scaling {
         Scaling::None => inv_freq,
         Scaling::Linear { factor } => inv_freq / factor,
-        Scaling::Llama3 { factor, low_frequency_factor, high_frequency_factor, original_context } => {
+        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => {
             let turns_in_context = original_context * inv_freq / std::f64::consts::TAU;
             let keep = (turns_in_context - low_frequency_factor) / (high_frequency_factor - low_frequency_factor);
             let keep = keep.clamp(0.0, 1.0);
             keep * inv_freq + (1.0 - keep) * inv_freq / factor
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a width of a head is far below 2^24")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
+fn frequency_in_f32(theta: f64, pair: usize, width: usize) -> f32 {
+    let exponent = 2.0 * pair as f32 / width as f32;
+    let power = pow_f64(f64::from(theta as f32), f64::from(exponent)) as f32;
+    1.0 / power
+}
+
+/// The steps of [`scale`] in the order, and with the rounding, of `transformers`' `modeling_rope_utils.py`.
+#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
+fn scale_in_f32(scaling: Scaling, inv_freq: f32) -> f32 {
+    match scaling {
+        Scaling::None => inv_freq,
+        Scaling::Linear { factor } => inv_freq / factor as f32,
+        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => {
+            let wavelength = (1.0 / inv_freq) * std::f32::consts::TAU;
+            if wavelength < (original_context / high_frequency_factor) as f32 {
+                return inv_freq;
+            }
+            if wavelength > (original_context / low_frequency_factor) as f32 {
+                return inv_freq / factor as f32;
+            }
+            let turns_in_context = (1.0 / wavelength) * original_context as f32;
+            let keep = (turns_in_context - low_frequency_factor as f32) / (high_frequency_factor - low_frequency_factor) as f32;
+            (1.0 - keep) * inv_freq / factor as f32 + keep * inv_freq
         }
     }
 }

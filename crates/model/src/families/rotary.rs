@@ -68,7 +68,7 @@ fn from_section(section: &Settings, theta_outside: Option<f64>, default_theta: f
     let scaling = match kind {
         "default" => Scaling::None,
         "linear" => Scaling::Linear { factor: section.f64("factor")? },
-        "llama3" => Scaling::Llama3 {
+        "llama3" => Scaling::ByWavelength {
             factor: section.f64("factor")?,
             low_frequency_factor: section.f64("low_freq_factor")?,
             high_frequency_factor: section.f64("high_freq_factor")?,
