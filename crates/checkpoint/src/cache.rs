@@ -140,7 +140,7 @@ impl HubCache {
             revision.map_or_else(String::new, |revision| format!(" --revision {revision}"))
         );
         if !repository.is_dir() {
-            let found = if cache.is_dir() { "no model of this name" } else { "no such cache" };
+            let found = if cache.is_dir() { "no model of this name" } else { "nothing: there is no cache yet" };
             return Err(not_found(&asked, &in_cache, found.to_owned(), download));
         }
         let snapshots = names(&repository.join("snapshots")).unwrap_or_default();

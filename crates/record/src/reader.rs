@@ -122,8 +122,16 @@ pub fn run_folders(runs: &Path) -> Result<Vec<PathBuf>, RecordError> {
     }
     let entries = fs::read_dir(runs).map_err(RecordError::io("list", runs))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.join(MANIFEST.name).is_file()).collect();
-    folders.sort();
+    // Names begin with the second of the start; within one second only the manifest knows which came first.
+    let created = |path: &PathBuf| RunReader::open(path).ok().map(|reader| reader.manifest().created);
+    folders.sort_by_cached_key(|path| (second_of(path), created(path), path.clone()));
     Ok(folders)
+}
+
+/// The part of a run's name that says in which second it began.
+fn second_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('-').next().unwrap_or_default().to_owned()
 }
 
 /// Lets an attempt count for its trial, unless an answer is there already.

@@ -108,7 +108,7 @@ fn a_model_that_is_not_in_the_cache_is_reported_with_the_cache_and_what_to_do() 
     let (folder, cache) = cache();
     let path = folder.path().display().to_string();
     refused(cache.resolve("org/other", None), "not_found", &["org/other", &path, "no model of this name", "hf download org/other"]);
-    refused(HubCache::at("/no/such/cache".into()).resolve("org/name", None), "not_found", &["/no/such/cache", "no such cache"]);
+    refused(HubCache::at("/no/such/cache".into()).resolve("org/name", None), "not_found", &["/no/such/cache", "there is no cache yet"]);
     let nowhere = HubCache::from_environment(&HubEnvironment::default());
     refused(nowhere.resolve("org/name", None), "not_found", &["org/name", "HF_HOME"]);
     refused(cache.resolve("gpt2", None), "not_found", &["gpt2", "snapshots: none"]);
