@@ -109,6 +109,7 @@ cmd-completions-shell = 哪个 shell
 cmd-help = 显示帮助，也可以指定子命令
 
 arg-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 org/name，或 `specimen`
+arg-named = 模型，写法与 `-m` 之后相同
 arg-threads = 线程数；默认与核心数相同
 arg-kernels = 每个机制用哪个版本：`textbook` 是双精度的定义，很慢
 arg-allow_unread = 接受一个没有被读取的配置键，并说明它为什么无害

@@ -77,6 +77,13 @@ pub(crate) struct ModelChoice {
     pub(crate) allow_unread: Vec<String>,
 }
 
+impl ModelChoice {
+    /// The same with the model that was named without `-m`, if one was.
+    pub(crate) fn or_named(&self, named: Option<&str>) -> Self {
+        Self { model: named.unwrap_or(&self.model).to_owned(), ..self.clone() }
+    }
+}
+
 /// The kernel sets by name.
 #[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KernelChoice {
@@ -275,6 +282,9 @@ pub(crate) struct Report {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Explain {
+    /// The model, as after `-m`
+    #[arg(value_name = "MODEL")]
+    pub(crate) named: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelChoice,
 }
@@ -294,6 +304,9 @@ pub(crate) enum Models {
     /// Architecture, sizes, storage types and tokenizer of one model
     #[command(visible_alias = "show")]
     Info {
+        /// The model, as after `-m`
+        #[arg(value_name = "MODEL")]
+        named: Option<String>,
         #[command(flatten)]
         model: ModelChoice,
         /// One JSON document

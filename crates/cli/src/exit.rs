@@ -3,6 +3,9 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use glassbox_checkpoint::{CheckpointError, Fault};
+use glassbox_model::ModelError;
+
 use crate::terminal;
 
 /// How a command ended.
@@ -125,6 +128,34 @@ fn in_words(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// A file of a model that cannot be used: what is wrong with it on one line, what to do on the next.
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Self {
+        match error.fault() {
+            Some(Fault { file, place, wanted, found, remedy }) => {
+                Self::usage(anyhow::anyhow!("{file}{place}: wanted {wanted}, found {found}")).hint(remedy.clone())
+            }
+            None => Self::usage(error),
+        }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Checkpoint(error) => error.into(),
+            error => Self::usage(error),
+        }
+    }
+}
+
+impl From<glassbox_text::Error> for Failure {
+    fn from(error: glassbox_text::Error) -> Self {
+        let hint = error.hint().map(|hint| hint.to_string());
+        Self { hint, ..Self::usage(error) }
+    }
 }
 
 /// Standard output that fails is the disk's or the pipe's fault.

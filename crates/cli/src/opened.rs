@@ -56,7 +56,7 @@ pub(crate) fn checkpoint(choice: &ModelChoice) -> Result<Checkpoint, Failure> {
     } else {
         locate(&choice.model, &hub_cache()).and_then(|location| Checkpoint::open(location.path()))
     };
-    Ok(checkpoint.map_err(Failure::usage)?.allow_unread(allowances))
+    Ok(checkpoint?.allow_unread(allowances))
 }
 
 /// All of standard input, as text.
@@ -89,7 +89,7 @@ impl Opened {
             KernelChoice::Fast => Kernels::Fast,
             KernelChoice::Textbook => Kernels::Textbook,
         };
-        let model = Model::open(&checkpoint, kernels).map_err(Failure::usage)?;
+        let model = Model::open(&checkpoint, kernels)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let workers = Workers::new(choice.threads.map_or(cores, std::num::NonZeroUsize::get));
         let tokenizer = Tokenizer::open(&checkpoint);
@@ -98,9 +98,7 @@ impl Opened {
 
     /// The tokenizer, or why there is none.
     pub(crate) fn tokenizer(&self) -> Result<&Tokenizer, Failure> {
-        let missing = |error: &glassbox_text::Error| {
-            Failure::usage(anyhow::anyhow!("{error}")).hint("`glassbox inspect --ids 1,5,9` needs no tokenizer")
-        };
+        let missing = |error: &glassbox_text::Error| Failure::from(error.clone()).hint("`glassbox inspect --ids 1,5,9` needs no tokenizer");
         self.tokenizer.as_ref().map_err(missing)
     }
 
@@ -125,7 +123,7 @@ impl Opened {
         let text = if text == "-" { standard_input()? } else { text.to_owned() };
         let prompt = if chat {
             let template = ChatTemplate::open(&self.checkpoint, None)
-                .map_err(|error| Failure::usage(error).hint("without --chat the text is continued as it is"))?;
+                .map_err(|error| Failure::from(error).hint("without --chat the text is continued as it is"))?;
             let mut messages: Vec<Message> = Vec::new();
             if let Some(system) = system {
                 messages.push(Message::new("system", vec![Piece::named("system", system)]));
@@ -136,7 +134,7 @@ impl Opened {
         } else {
             Prompt::plain(tokenizer, &[Piece::text(text)], Specials::Parse)
         };
-        let prompt = prompt.map_err(Failure::usage)?;
+        let prompt = prompt?;
         if prompt.ids.is_empty() {
             return Err(Failure::usage(anyhow::anyhow!("the prompt is empty; wanted at least one token")));
         }
@@ -151,7 +149,7 @@ impl Opened {
     /// Takes token ids as they are.
     pub(crate) fn read_ids(&self, ids: &[u32]) -> Result<Read, Failure> {
         if let Ok(tokenizer) = &self.tokenizer {
-            tokenizer.check_ids(ids).map_err(Failure::usage)?;
+            tokenizer.check_ids(ids)?;
         }
         Ok(Read { text: String::new(), ids: ids.to_vec(), tokens: self.token_texts(ids), spans: Vec::new() })
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit::Failure;
@@ -37,7 +37,11 @@ pub(crate) fn table(header: &[&str]) -> Table {
 }
 
 /// Writes a table to standard output, without blanks at the ends of its lines.
-pub(crate) fn print_table(table: &Table) -> std::io::Result<()> {
+pub(crate) fn print_table(mut table: Table) -> std::io::Result<()> {
+    // The first column holds names to be copied: it is never broken over lines.
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
     print_lines(&lines.join("\n"))

@@ -54,7 +54,7 @@ pub(crate) fn run(command: &Generate) -> Outcome {
     };
     settings.sampling.check().map_err(Failure::usage)?;
     let context = context_for(command, &opened, &prompt);
-    let mut session = Session::new(&opened.model, context, opened.memory_limit).map_err(Failure::usage)?;
+    let mut session = Session::new(&opened.model, context, opened.memory_limit)?;
     let mut generation =
         Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(|error| {
             let too_long = matches!(error, GenerationError::PromptTooLong { .. }) && command.context.is_none();

@@ -168,6 +168,6 @@ fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(Head
 }
 
 fn watch(opened: &Opened, prompt: &Read, rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {
-    let mut session = Session::new(&opened.model, prompt.ids.len().max(1), opened.memory_limit).map_err(Failure::usage)?;
-    session.prompt_observed(&opened.model, &prompt.ids, rows, &opened.workers, observer).map_err(Failure::usage)
+    let mut session = Session::new(&opened.model, prompt.ids.len().max(1), opened.memory_limit)?;
+    Ok(session.prompt_observed(&opened.model, &prompt.ids, rows, &opened.workers, observer)?)
 }

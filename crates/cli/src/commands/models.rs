@@ -14,7 +14,7 @@ use crate::{Outcome, specimen, terminal};
 pub(crate) fn run(command: &Models) -> Outcome {
     match command {
         Models::List { folder, json } => list(folder, *json),
-        Models::Info { model, json } => info(model, *json),
+        Models::Info { named, model, json } => info(&model.or_named(named.as_deref()), *json),
     }
 }
 
@@ -48,7 +48,7 @@ fn list(folder: &Path, json: bool) -> Outcome {
     if folder != Path::new(".") && !folder.is_dir() {
         return Err(Failure::usage(anyhow::anyhow!("`{}`: wanted a folder with models, found {}", folder.display(), found_at(folder))));
     }
-    for local in models_in(folder).map_err(Failure::usage)? {
+    for local in models_in(folder)? {
         let (usable, note) = match Checkpoint::open(&local.path) {
             Ok(_) => (true, String::new()),
             Err(error) => (false, cannot_be_opened(&error.to_string())),
@@ -56,7 +56,7 @@ fn list(folder: &Path, json: bool) -> Outcome {
         let bytes = std::fs::metadata(&local.path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         models.push(Listed { model: local.path.display().to_string(), place: folder.display().to_string(), bytes, usable, note });
     }
-    for cached in hub_cache().models().map_err(Failure::usage)? {
+    for cached in hub_cache().models()? {
         let (usable, note) = note(&cached.usable);
         let model =
             if cached.refs.iter().any(|name| name == "main") { cached.name } else { format!("{}@{}", cached.name, cached.revision) };
@@ -70,7 +70,7 @@ fn list(folder: &Path, json: bool) -> Outcome {
     for model in &models {
         table.add_row([model.model.clone(), model.place.clone(), model.bytes.map_or_else(String::new, size), model.note.clone()]);
     }
-    terminal::print_table(&table)?;
+    terminal::print_table(table)?;
     Ok(Exit::Success)
 }
 
@@ -166,7 +166,7 @@ fn info(choice: &ModelChoice, json: bool) -> Outcome {
     table.add_row(["tokenizer", &info.tokenizer]);
     table.add_row(["chat template", if info.chat_template { "yes" } else { "no" }]);
     table.add_row(["BLAKE3", &info.blake3]);
-    terminal::print_table(&table)?;
+    terminal::print_table(table)?;
     Ok(Exit::Success)
 }
 

@@ -14,6 +14,6 @@ pub(crate) fn run() -> Outcome {
         };
         table.add_row([path, format!("[{}]", site.axes().join(", ")), site.meaning().to_owned()]);
     }
-    terminal::print_table(&table)?;
+    terminal::print_table(table)?;
     Ok(Exit::Success)
 }

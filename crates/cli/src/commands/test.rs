@@ -22,7 +22,7 @@ pub(crate) fn run(command: &Test) -> Outcome {
 pub(crate) fn open_suite(name: &str) -> Result<Suite, Failure> {
     let path = Path::new(name);
     let suite = match built_in(name) {
-        Some(suite) if !path.exists() => suite,
+        Some(suite) if !path.is_file() => suite,
         _ => Suite::open(path),
     };
     suite.map_err(|error| suite_failure(error).or_hint(|| format!("built-in suites: {}", BUILT_IN_SUITES.join(", "))))

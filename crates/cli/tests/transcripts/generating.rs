@@ -1,5 +1,8 @@
 //! `generate`.
 
+use std::io::Read as _;
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::desk::{Desk, check_no_panic, tiny};
@@ -137,13 +140,41 @@ fn a_model_without_a_tokenizer_says_what_works_without_one() {
 fn a_reader_that_goes_away_is_no_failure() {
     let desk = Desk::new();
     for args in [&["generate", "a", "-n", "200", "--ignore-end"][..], &["sites"], &["schema"], &["inspect", "a", "--json"]] {
-        let mut child =
-            desk.command(args).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().expect("starts");
+        let mut child = desk.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
         // The reading end closes before anything is read.
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("ends");
         let err = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_answer_with_what_is_there_and_130() {
+    let desk = Desk::new();
+    for json in [false, true] {
+        let mut args = vec!["generate", "a", "-n", "50000", "--context", "50010", "--ignore-end", "-t", "1"];
+        args.extend(json.then_some("--json"));
+        let mut child = desk.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let mut out = child.stdout.take().expect("piped");
+        let mut said = Vec::new();
+        if json {
+            // Nothing is written before the end: it must only be listening.
+            wait_until_it_listens(child.id());
+        } else {
+            said.resize(1, 0);
+            out.read_exact(&mut said).expect("the answer begins");
+        }
+        let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(killed.expect("there is kill").success());
+        out.read_to_end(&mut said).expect("it ends");
+        assert_eq!(child.wait().expect("ends").code(), Some(130));
+        let said = String::from_utf8(said).expect("text");
+        assert!(said.ends_with('\n'), "{said}");
+        if json {
+            let document: Value = serde_json::from_str(&said).expect("JSON");
+            assert_eq!(document["finish_reason"], "interrupted");
+        }
     }
 }
 
@@ -155,6 +186,21 @@ fn standard_input_that_is_no_text_is_refused_with_the_place() {
         assert_eq!(told.code, 2, "{told:?}");
         assert!(told.err.contains("standard input: wanted UTF-8 text, found something else at byte 3"), "{told:?}");
         check_no_panic(&told, args);
+    }
+}
+
+/// Waits until a process has a handler for SIGINT; where the system does not tell, a moment that is long enough.
+fn wait_until_it_listens(id: u32) {
+    const SIGINT_CAUGHT: u64 = 1 << 1;
+    let caught = || -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
+    };
+    for _ in 0..1_000 {
+        if caught().is_some_and(|signals| signals & SIGINT_CAUGHT != 0) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
     }
 }
 

@@ -52,7 +52,7 @@ fn a_folder_named_for_the_list_must_be_one() {
 #[test]
 fn a_model_is_described_in_words_and_in_json() {
     let desk = Desk::new();
-    let out = desk.ok(&["models", "info", "-m", &format!("{}/model.gguf", tiny("llama-gqa"))]);
+    let out = desk.ok(&["models", "info", &format!("{}/model.gguf", tiny("llama-gqa"))]);
     for part in ["6 heads over 2 kv heads of 10", "vocabulary 61", "BLAKE3", "chat template", "no"] {
         assert!(out.contains(part), "`{part}` is missing in\n{out}");
     }
@@ -68,6 +68,7 @@ fn every_family_explains_its_forward_pass() {
     let desk = Desk::new();
     for name in ["llama-gqa", "qwen2-window", "gemma3-gqa", "gpt2"] {
         let out = desk.ok(&["explain", "-m", &tiny(name)]);
+        assert_eq!(desk.ok(&["explain", &tiny(name)]), out, "a model may be named without -m");
         assert!(out.contains("embed.out") && out.contains("attn.pattern") && out.contains("logits"), "{name}:\n{out}");
     }
 }

@@ -34,8 +34,12 @@ fn a_model_that_is_not_there_says_where_it_was_looked_for() {
     let verbs: [&[&str]; 5] = [&["generate", "x"], &["inspect", "x"], &["models", "info"], &["explain"], &["test", "evidence"]];
     for verb in verbs {
         let with_model = |model: &'static str| [verb, &["-m", model]].concat();
-        desk.refuses(&with_model("./nowhere.gguf"), 2, &["./nowhere.gguf", "found nothing at this path", "give the path of"]);
-        desk.refuses(&with_model("org/name"), 2, &["org/name", "home/.cache/huggingface/hub", "hf download org/name"]);
+        desk.refuses(
+            &with_model("./nowhere.gguf"),
+            2,
+            &["./nowhere.gguf: wanted", "found nothing at this path", "\nhint:  give the path of"],
+        );
+        desk.refuses(&with_model("org/name"), 2, &["org/name: wanted", "home/.cache/huggingface/hub", "\nhint:  ", "hf download org/name"]);
         desk.refuses(&with_model(""), 2, &["wanted a GGUF file or a model folder"]);
     }
 }
@@ -62,7 +66,7 @@ fn a_broken_model_file_names_the_file_what_is_wrong_and_what_to_do() {
     desk.put("cut/model.safetensors", &weights[..weights.len() - 100]);
     copied(&desk, "llama-gqa", "torn", |bytes| bytes[..bytes.len() / 2].to_vec());
     for (model, words) in [
-        ("empty.gguf", ["empty.gguf", "found an empty file", "download it again"]),
+        ("empty.gguf", ["empty.gguf", "found an empty file", "\nhint:  download it again"]),
         ("page.gguf", ["page.gguf", "found", "download"]),
         ("blank", ["blank/config.json", "", ""]),
         ("bare", ["bare/config.json", "found no such file", "check the path"]),

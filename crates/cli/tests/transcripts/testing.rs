@@ -76,9 +76,11 @@ const OPEN: &str = "- {metric: closed_book_accuracy, max: 0.2}";
 
 fn folder_of(desk: &Desk) -> String {
     let runs = std::fs::read_dir(desk.path("runs")).expect("there are runs");
-    let mut names: Vec<String> = runs.map(|run| run.expect("readable").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    format!("runs/{}", names.pop().expect("there is a run"))
+    let names = runs.map(|run| run.expect("readable").file_name().to_string_lossy().into_owned());
+    // Two runs may begin in the same second; the manifest knows the order.
+    let created =
+        |name: &String| desk.text(&format!("runs/{name}/manifest.json")).split("\"created\"").nth(1).map(|rest| rest[..32].to_owned());
+    format!("runs/{}", names.max_by_key(created).expect("there is a run"))
 }
 
 #[test]
@@ -134,7 +136,12 @@ fn prompts_longer_than_the_context_are_failed_trials_and_end_with_102() {
     desk.put("suite.yaml", suite(PASSES).replace("Question: ", &"word ".repeat(600)));
     let told = desk.run(&["test", "suite.yaml"]);
     assert_eq!(told.code, 102, "{told:?}");
-    assert!(desk.text(&format!("{}/trials.jsonl", folder_of(&desk))).contains("context_too_long"));
+    let run = folder_of(&desk);
+    assert!(desk.text(&format!("{run}/trials.jsonl")).contains("context_too_long"));
+    // The reason is told where it is looked for.
+    for text in [&told.out, &desk.text(&format!("{run}/report.html"))] {
+        assert!(text.contains("context_too_long") && text.contains("room for 512"), "{text}");
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_file_that_cannot_be_finished_is_not_left_behind() {
 #[test]
 fn a_run_on_a_full_disk_ends_with_1_keeps_its_answers_and_goes_on_later() {
     // From hardly a manifest to almost a page: the disk may be full at any moment.
-    for kilobytes in [1, 4, 16, 40] {
+    for kilobytes in [1, 4, 12, 24] {
         let desk = desk_with_suite();
         let args = ["test", "suite.yaml"];
         let told = with_small_files(&desk, kilobytes, &args);
