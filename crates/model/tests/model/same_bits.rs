@@ -47,6 +47,18 @@ fn logits_have_the_same_bits_for_any_number_of_threads_and_any_pieces() {
     }
 }
 
+/// The golden prompts are shorter than a tile of attention; this one crosses tiles, chunks, pieces and the window's end.
+#[test]
+fn fast_kernels_agree_with_the_textbooks_over_a_long_prompt() {
+    for name in ["llama-gqa", "gemma3-gqa"] {
+        let (fast, textbook) = (open(name, Kernels::Fast), open(name, Kernels::Textbook));
+        let ids = long_prompt(&fast, name);
+        let (found, truth) = (logits_in_pieces(&fast, &ids, usize::MAX, 2), logits_in_pieces(&textbook, &ids, usize::MAX, 2));
+        let distance = found.iter().zip(&truth).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(distance < 2e-4, "{name}: {distance:e}, and two sound implementations lie within 2e-4");
+    }
+}
+
 #[test]
 fn the_last_row_alone_has_the_same_bits_as_among_all() {
     let workers = Workers::new(1);
