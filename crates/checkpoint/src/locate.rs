@@ -143,6 +143,10 @@ fn choice(cached: &CachedModel, wanted: &str, found: String, remedy: &str) -> Ch
 }
 
 fn no_such_path(model: &str, path: &Path) -> CheckpointError {
+    // A folder on the way that may not be read, or links that lead in a circle, hide what may well be there.
+    if let Some(source) = fs::metadata(path).err().filter(|error| error.kind() != std::io::ErrorKind::NotFound && !model.is_empty()) {
+        return CheckpointError::io(path, "look at it", source);
+    }
     let remedy = match nearest_sibling(path) {
         Some(nearest) => format!("is it `{}`?", nearest.display()),
         None => "give the path of a GGUF file or a model folder, or `org/name` for a model in the Hugging Face cache".to_owned(),

@@ -44,6 +44,7 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
     if let (Some(folder), Some(_)) = (&resumed, choice.limit) {
         check_limit(folder, planned)?;
     }
+    opened.tokenizer().map_err(|failure| failure.hint("a suite asks in words: put the model's tokenizer.json beside its weights"))?;
     let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, opened.model, opened.workers, opened.memory_limit);
     let subject = subject.map_err(Failure::usage)?;
     let bar = terminal::progress(0, "asking", choice.quiet);

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-use crate::desk::{Desk, Told, told};
+use crate::desk::{Desk, Told, tiny, told};
 
 /// A suite of one test on `items.jsonl`, with these gates.
 ///
@@ -182,6 +182,12 @@ fn a_run_that_is_not_there_is_refused() {
     desk.refuses(&["report", "empty"], 2, &["`empty` holds no run", "manifest.json"]);
     desk.refuses(&["test", "suite.yaml", "--resume", "last"], 2, &["there is no run in `runs`"]);
     desk.refuses(&["test", "suite.yaml", "--resume", "items.jsonl"], 2, &["there is no run `items.jsonl`"]);
+}
+
+#[test]
+fn a_model_without_a_tokenizer_cannot_be_asked_and_leaves_no_run() {
+    let desk = desk_with(3, PASSES);
+    desk.refuses(&["test", "suite.yaml", "-m", &tiny("llama-gqa")], 2, &["no tokenizer", "hint:  a suite asks in words"]);
 }
 
 #[test]
