@@ -18,6 +18,8 @@ use crate::{Capability, Subject, SubjectError, Watch, look};
 
 /// Likeliest first tokens that an answer keeps.
 const CANDIDATES: usize = 5;
+/// What stands last in the prompt of a model without a chat template: without a cue such a model goes on with questions of its own.
+const PLAIN_CUE: &str = "Answer:";
 /// A context grows in steps of this many tokens, so that prompts of similar length share one cache.
 const CONTEXT_STEP: usize = 256;
 
@@ -48,7 +50,8 @@ impl NativeSubject {
     /// - `name`          as the user named it
     /// - `memory_limit`  most bytes that the cache may take
     ///
-    /// A model without a chat template is asked in plain text: the messages, one under the other.
+    /// A model without a chat template is asked in plain text: the messages, one under the other, then `Answer:`. It has no end of a turn, so
+    /// its answer ends with the line.
     ///
     /// # Errors
     ///
@@ -66,7 +69,12 @@ impl NativeSubject {
         let mut fact = |name: &str, value: String| facts.insert(name.to_owned(), value);
         fact("weights", checkpoint.content_hash());
         fact("settings", checkpoint.settings_hash().map_err(|error| trouble(&error))?);
-        fact("template", template.as_ref().map_or_else(|| "none: plain text".to_owned(), |template| template.hash().to_owned()));
+        fact(
+            "template",
+            template
+                .as_ref()
+                .map_or_else(|| format!("none: plain text that ends with `{PLAIN_CUE}`"), |template| template.hash().to_owned()),
+        );
         fact("architecture", model.blueprint().family.to_owned());
         fact("kernels", format!("{:?}", model.kernels()).to_lowercase());
         fact("cache", "f32".to_owned());
@@ -92,6 +100,7 @@ impl NativeSubject {
                     plain.extend(pieces(message));
                     plain.push(Piece::text("\n"));
                 }
+                plain.push(Piece::text(PLAIN_CUE));
                 Prompt::plain(&self.tokenizer, &plain, Specials::Literal)
             }
         };
@@ -102,7 +111,7 @@ impl NativeSubject {
     pub(crate) fn tell(&self, request: &Request) -> Result<Told, SubjectError> {
         let started = Instant::now();
         let prompt = self.prompt(request)?;
-        let settings = settings(request, &self.tokenizer);
+        let settings = self.settings(request);
         let mut held = self.session.borrow_mut();
         let session = self.session_for(&mut held, prompt.ids.len(), request.max_tokens)?;
         let generation = Generation::new(&self.model, &self.tokenizer, &self.workers, session, &prompt.ids, &settings);
@@ -144,6 +153,23 @@ impl NativeSubject {
             timing: Timing { first_token_ms: first_token_ms.unwrap_or(total_ms), total_ms },
         };
         Ok(Told { prompt, ids: told.ids, answer })
+    }
+
+    fn settings(&self, request: &Request) -> Settings {
+        let temperature = match request.sampling {
+            glassbox_record::Sampling::Greedy => 0.0,
+            glassbox_record::Sampling::Temperature(temperature) => temperature as f32,
+        };
+        let mut stop = request.stop.clone();
+        if self.template.is_none() {
+            stop.push("\n".to_owned());
+        }
+        Settings {
+            max_tokens: request.max_tokens,
+            sampling: Sampling { temperature, seed: request.seed, ..Sampling::default() },
+            stop,
+            end_ids: self.tokenizer.end_ids().to_vec(),
+        }
     }
 
     /// The session, grown where the prompt and the longest answer need more room.
@@ -192,19 +218,6 @@ impl Subject for NativeSubject {
 
     fn look(&self, request: &Request, watch: &Watch) -> Result<Looked, SubjectError> {
         look::look(self, &self.tell(request)?, watch)
-    }
-}
-
-fn settings(request: &Request, tokenizer: &Tokenizer) -> Settings {
-    let temperature = match request.sampling {
-        glassbox_record::Sampling::Greedy => 0.0,
-        glassbox_record::Sampling::Temperature(temperature) => temperature as f32,
-    };
-    Settings {
-        max_tokens: request.max_tokens,
-        sampling: Sampling { temperature, seed: request.seed, ..Sampling::default() },
-        stop: request.stop.clone(),
-        end_ids: tokenizer.end_ids().to_vec(),
     }
 }
 

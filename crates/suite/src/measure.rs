@@ -146,7 +146,11 @@ fn fieller(items: &[[f64; 3]], value: f64, resampling: Resampling) -> Interval {
 }
 
 impl Spread {
-    fn of(values: &[f64], range: f64) -> Self {
+    /// The standard deviation over items.
+    ///
+    /// - `values`  [item]
+    /// - `range`   between the smallest and the largest possible value
+    pub(crate) fn of(values: &[f64], range: f64) -> Self {
         let n = values.len() as f64;
         if values.len() < 2 {
             return Self::Unknown;

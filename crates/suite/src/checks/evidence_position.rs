@@ -118,7 +118,7 @@ fn position_contrasts(positions: &[usize], rows: &[Vec<f64>], measure: &Measure<
         let named = named("u_contrast", meaning);
         let contrast = planned_contrast(rows, &weights, 0.0..=1.0, measure.resampling(&named.name));
         let per_item: Vec<f64> = rows.iter().map(|row| row.iter().zip(&weights).map(|(score, weight)| score * weight).sum()).collect();
-        let spread = measure.mean(named.clone(), &per_item, -1.0 - 1e-9, 1.0 + 1e-9).spread;
+        let spread = Spread::of(&per_item, 2.0);
         all.push(match contrast {
             Ok(contrast) => Measured { metric: metric(named, Ok(contrast.estimate), rows.len()), spread }.with_test(&Ok(contrast.test)),
             Err(reason) => Measured { metric: undefined(named, rows.len(), reason.to_string()), spread },
@@ -244,7 +244,7 @@ fn citation_cost(items: &Items<'_>, measure: &Measure<'_>) -> Measured {
     let counts = PairedCounts::count(&with, &without);
     let estimate = counts.clone().and_then(|counts| paired_difference(counts, measure.level));
     let differences: Vec<f64> = without.iter().zip(&with).map(|(a, b)| f64::from(u8::from(*a)) - f64::from(u8::from(*b))).collect();
-    let spread = measure.mean(named.clone(), &differences, -1.0, 1.0).spread;
+    let spread = Spread::of(&differences, 2.0);
     Measured { metric: metric(named, estimate, with.len()), spread }.with_test(&counts.and_then(mcnemar))
 }
 

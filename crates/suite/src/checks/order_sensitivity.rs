@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 
-use glassbox_record::Point;
 use glassbox_stats::Alternative;
 use glassbox_stats::order::{excess_flip_rates, excess_flip_test, flip_rate, kendall_tau_b, kendall_within_items, range_beyond_chance};
 use glassbox_stats::paired::sign_flip;
@@ -65,11 +64,9 @@ pub(crate) fn measure(blocks: usize, items: &Items<'_>, measure: &Measure<'_>) -
         .collect();
     let axis: Vec<String> = (1..=blocks).map(|place| place.to_string()).collect();
     findings.series.extend(series_by_language("accuracy_by_position", "place of the gold document", measure, &axis, &outcomes));
-    for series in findings.series.iter_mut().filter(|series| series.slice.is_none()) {
-        // Several orders of one item share a place, so the points are not independent trials and the interval of a share would be too narrow.
-        for point in &mut series.points {
-            *point = Point { interval: None, ..point.clone() };
-        }
+    for point in findings.series.iter_mut().flat_map(|series| &mut series.points) {
+        // Several orders of one item share a place: the points are no independent trials, and the interval of a share would be too narrow.
+        point.interval = None;
     }
     findings
 }

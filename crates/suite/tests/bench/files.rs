@@ -50,6 +50,20 @@ fn the_shipped_suites_are_valid_and_their_plans_never_change_by_themselves() {
 }
 
 #[test]
+fn every_suite_of_the_folder_is_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suites");
+    let entries = std::fs::read_dir(folder).expect("the suites are beside the crates").filter_map(Result::ok);
+    let suites: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml")).collect();
+    assert!(suites.len() >= 3, "{suites:?}");
+    for path in suites {
+        Suite::open(&path)
+            .and_then(|suite| suite.plan())
+            .map_err(|error| format!("{error}: {:?}", error.hint()))
+            .expect("it can be planned");
+    }
+}
+
+#[test]
 fn a_group_is_never_split_and_its_conditions_come_in_seeded_order() {
     let suite = built_in("evidence").expect("it is built in").expect("it is valid");
     let plan = suite.plan().expect("it can be planned");
