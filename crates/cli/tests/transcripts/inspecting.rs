@@ -112,6 +112,16 @@ fn sites_are_saved_under_their_names_with_the_axes_of_the_table() {
 }
 
 #[test]
+fn a_page_of_two_thousand_tokens_stays_below_ten_megabytes() {
+    let desk = Desk::new();
+    let ids: Vec<String> = (0..2_000).map(|position| (300 + position * 37 % 2_000).to_string()).collect();
+    desk.ok(&["inspect", "--ids", &ids.join(","), "--context", "2000", "--html", "long.html"]);
+    let page = desk.text("long.html");
+    assert!(page.len() <= 10_000_000, "{} bytes", page.len());
+    assert!(page.contains("2000 tokens") && page.trim_end().ends_with("</html>"), "the page is not whole");
+}
+
+#[test]
 fn a_file_that_exists_is_replaced() {
     let desk = Desk::new();
     desk.put("look.html", "old");
