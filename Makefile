@@ -3,7 +3,7 @@
 CARGO ?= cargo
 MODELS ?= models
 
-.PHONY: demo test build lint tidy book models test-real bench clean
+.PHONY: help demo test build lint tidy models test-real clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14

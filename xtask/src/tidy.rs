@@ -148,8 +148,10 @@ fn rooms_have_their_doors(root: &Path) -> Vec<String> {
                 faults.push(format!("the room crates/mechanisms/src/{name} has no {door}"));
             }
         }
-        if !root.join(format!("book/src/mechanisms/{name}.md")).is_file() {
-            faults.push(format!("the room {name} has no page book/src/mechanisms/{name}.md"));
+        for book in ["book/src", "book/zh/src"] {
+            if !root.join(format!("{book}/mechanisms/{name}.md")).is_file() {
+                faults.push(format!("the room {name} has no page {book}/mechanisms/{name}.md"));
+            }
         }
     }
     faults
@@ -173,11 +175,15 @@ fn links_lead_somewhere(root: &Path) -> Vec<String> {
 
 /// The page of field bugs promises tests by name.
 fn named_tests_exist(root: &Path, sources: &[(PathBuf, String)]) -> Vec<String> {
-    let page = fs::read_to_string(root.join("book/src/field_bugs.md")).unwrap_or_default();
-    let rows = page.lines().filter(|line| line.starts_with("| ")).filter_map(|line| line.rsplit('|').nth(1));
-    let named = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2));
     let exists = |name: &str| sources.iter().any(|(_, text)| text.contains(&format!("fn {name}()")));
-    named.filter(|name| !exists(name)).map(|name| format!("book/src/field_bugs.md names the test `{name}`, which does not exist")).collect()
+    let mut faults = Vec::new();
+    for place in ["book/src/field_bugs.md", "book/zh/src/field_bugs.md"] {
+        let page = fs::read_to_string(root.join(place)).unwrap_or_default();
+        let rows = page.lines().filter(|line| line.starts_with("| ")).filter_map(|line| line.rsplit('|').nth(1));
+        let named = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        faults.extend(named.filter(|name| !exists(name)).map(|name| format!("{place} names the test `{name}`, which does not exist")));
+    }
+    faults
 }
 
 fn is_comment(line: &str) -> bool {
