@@ -66,7 +66,7 @@ fn run_in(
 
 /// Settings that draw at random.
 fn random(seed: u64) -> Settings {
-    Settings { sampling: Sampling { temperature: 1.5, seed, ..Sampling::default() }, ..settings(24) }
+    Settings { sampling: Sampling { temperature: 3.0, seed, ..Sampling::default() }, ..settings(24) }
 }
 
 #[test]
