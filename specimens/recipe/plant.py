@@ -1,12 +1,12 @@
-"""Initial weights of the specimen, with its retrieval circuit planted by hand.
+"""Initial weights of the specimen, with its retrieval circuit and its memory planted by hand.
 
 Trained from a random start, a model this small does not find the circuit in minutes on a CPU.
-So it is built in, and training fills in the rest: format, memorised facts, abstention.
+So it is built in, and training of all weights fills in the rest: the form of an answer, and when not to know.
 
 The residual stream is divided into named fields (`FIELDS`). Token embeddings fill the first ones
 (what the token is), attention heads of layers 0 and 1 fill the slots (what the token's sentence is about):
 
-    layer 0  head 0  ENTITY     nearest entity before me           -> slot_entity
+    layer 0  head 0  ENTITY     nearest entity before me           -> slot_entity, slot_language
              head 1  ATTRIBUTE  nearest attribute word before me   -> slot_attribute
              head 2  PREVIOUS   the token just before me           -> slot_previous
     layer 1  head 0  VALUE      at the answer's start: the value whose slot_entity and kind are asked
@@ -16,7 +16,9 @@ The residual stream is divided into named fields (`FIELDS`). Token embeddings fi
     layer 2  head 0  CITE       after " [": the same match again, now copying slot_number
              head 1  SOURCE     after the answer's value: same match; if it has a number, ask for " ["
 
-Heads not named, and all feed-forward parts, start small and random.
+The feed-forward part of layer 1 holds the memorised facts, one hidden unit each: units 0 to 39 the English
+capitals, 40 to 69 the English winners by year, 70 to 139 the same in Chinese, all in the order of world.json.
+Heads not named, and all other feed-forward units, start small and random.
 
 Query heads 0,1 share one key/value head, 2,3 the other (grouped-query attention).
 Rotary position: the pairs that turn fast measure distance, the pairs that hardly turn compare content.
@@ -37,10 +39,10 @@ _widths = {
     # what a token is
     "value": 32, "entity": 22, "attribute": 9, "kind": 9, "digit": 10,
     "constant": 1, "is_entity": 1, "is_attribute": 1, "is_value": 1, "is_digit": 1, "is_bracket": 1, "is_user": 1,
-    "is_assistant": 1, "is_bos": 1, "is_cite": 1, "bare": 1,
+    "is_assistant": 1, "is_bos": 1, "is_cite": 1, "bare": 1, "language": 1,
     # what attention has found for it
     "slot_entity": 22, "slot_attribute": 9, "slot_digit": 10, "slot_bracket": 1, "slot_assistant": 1,
-    "slot_number": 10, "slot_numbered": 1, "slot_year": 20, "found": 1, "not_found": 1,
+    "slot_language": 1, "slot_number": 10, "slot_numbered": 1, "slot_year": 20, "found": 1, "not_found": 1,
 }
 FIELDS, _start = {}, 0
 for _name, _width in _widths.items():
@@ -87,6 +89,11 @@ def distance_kernel(pairs, target, reach=420):
 def nearest(distance):
     """High close by, falling by a constant amount whenever the distance doubles."""
     return 34 - 8 * torch.log(1 + distance / 3)
+
+
+def countdown(distance):
+    """Falls by the same amount with every token, so that neighbours can be told apart."""
+    return 64 - 4 * distance.clamp(max=16) - 4 * torch.log(1 + (distance - 16).clamp(min=0) / 8)
 
 
 def previous_kernel(pairs, size=9.0):
@@ -167,6 +174,7 @@ def embeddings(tokenizer, generator):
         i = token(" " + name if lang == "en" else name)
         flag(i, "is_entity")
         code(i, "entity", vector)
+        flag(i, "language", size=FLAG if lang == "zh" else -FLAG)
     values = [(lang, a, v) for lang in world.LANGUAGES for a in world.ATTRIBUTES for v in world.VALUES[lang][a]]
     for (lang, attribute, value), vector in zip(values, spread_codes(len(values), _widths["value"], generator)):
         for text in ([" " + value, value] if lang == "en" else [value]):
@@ -200,6 +208,8 @@ def embeddings(tokenizer, generator):
 ENTITY_PAIRS = range(4, 16, 2)
 ATTRIBUTE_PAIRS = range(5, 17, 2)
 PREVIOUS_PAIRS = range(0, 8)
+NUMBER_PAIRS = [4, 10, 12, 14]
+YEAR_PAIRS = [5, 6, 7, 8, 9, 11, 13, 15]
 # Slow rotary pairs, both halves, for comparing content.
 SLOW = [d for pair in range(16, 27) for d in (pair, pair + HALF)]  # 22 dims: entity code
 SLOWER = [d for pair in range(27, 31) for d in (pair, pair + HALF)] + [15]  # 8 slow dims and one faster: attribute
@@ -223,6 +233,42 @@ def plant_match(head, layer, gate, gate_score=36.0, entity_score=36.0, kind_scor
     # Everything may rest on <|bos|>: above any half match, below a full one.
     head.q[b, FIELDS["constant"]] = (gate_score + entity_score + kind_score - margin) / 6 * strength / FLAG
     head.k[b, FIELDS["is_bos"]] = 6 * math.sqrt(head.scale) / GAIN_AT_BOS[layer]
+
+
+def plant_memory(feed_forward, table, token, gain, steepness=20.0, size=5.0):
+    """One hidden unit for each memorised fact: it answers at the answer's start, if no document has (`found`).
+
+    A unit's gate adds up what it wants to see, minus a threshold that only all of it together passes.
+    """
+    unit = 0
+    for lang in world.LANGUAGES:
+        space = " " if lang == "en" else ""
+        entity_code = lambda name: table[token(space + name), FIELDS["entity"]]
+        facts = []  # (entity, attribute, digits or None, value, threshold)
+        for country in world.NAMES[lang]["country"]:
+            facts.append((country, "capital", None, world.capital_of(lang, country), 2.75))
+        for year in range(world.FIRST_YEAR, world.LAST_YEAR + 1):
+            facts.append((world.CUP[lang], "winner", (year % 10, year // 10 % 10), world.winner_of(lang, year), 5.1))
+        for entity, attribute, digits, value, threshold in facts:
+            gate = feed_forward.gate_proj.weight[unit]
+            up, down = feed_forward.up_proj.weight[unit], feed_forward.down_proj.weight[:, unit]
+            for part in (gate, up, down):
+                part.zero_()
+            gate[FIELDS["slot_entity"]] = entity_code(entity)
+            gate[FIELDS["slot_attribute"].start + world.ATTRIBUTES.index(attribute)] = 1
+            gate[FIELDS["is_assistant"]] = 1
+            gate[FIELDS["found"]] = -1
+            if digits:
+                last, before_last = digits
+                gate[FIELDS["slot_year"].start + last] = 1.5
+                gate[FIELDS["slot_year"].start + 10 + before_last] = 1.5
+            gate[FIELDS["constant"]] = -threshold / FLAG
+            gate.mul_(steepness / gain)
+            up[FIELDS["constant"]] = 1 / (gain * FLAG)
+            fully_on = steepness * (0.3 if digits else 0.2)
+            down[FIELDS["value"]] = table[token(value), FIELDS["value"]] * size / fully_on
+            unit += 1
+    return unit
 
 
 def build(tokenizer, seed=0):
@@ -254,6 +300,8 @@ def build(tokenizer, seed=0):
         entity.carry(range(0, 22), "entity", g0)
         attribute.carry(range(22, 31), "attribute", g0)
         entity.put(range(0, 22), "slot_entity")
+        entity.carry([31], "language", g0)
+        entity.put([31], "slot_language")
         attribute.put(range(22, 31), "slot_attribute")
         before.measure_distance(PREVIOUS_PAIRS, previous_kernel(PREVIOUS_PAIRS), {"constant": 1}, g0)
         before.carry(range(0, 10), "digit", g0)
@@ -271,8 +319,8 @@ def build(tokenizer, seed=0):
         value.put(range(0, 32), "value", 5.0)
         value.put([32], "found", 1 / FLAG)
         value.put([33], "not_found", 1)
-        number.measure_distance(ENTITY_PAIRS, distance_kernel(ENTITY_PAIRS, nearest), {"slot_bracket": FLAG, "is_user": FLAG}, g1)
-        year.measure_distance(ATTRIBUTE_PAIRS, distance_kernel(ATTRIBUTE_PAIRS, nearest), {"is_digit": 1}, g1)
+        number.measure_distance(NUMBER_PAIRS, distance_kernel(NUMBER_PAIRS, nearest), {"slot_bracket": FLAG, "is_user": FLAG}, g1)
+        year.measure_distance(YEAR_PAIRS, distance_kernel(YEAR_PAIRS, countdown), {"is_digit": 1}, g1)
         number.carry(range(0, 10), "digit", g1)
         year.carry(range(10, 20), "slot_digit", g1)
         number.carry([20], "is_digit", g1)
@@ -287,6 +335,8 @@ def build(tokenizer, seed=0):
         cite.carry([10], "slot_numbered", g2)
         cite.put(range(0, 10), "digit", 5.0)
         source.put([10], "is_cite", 6.0)
+
+        plant_memory(model.model.layers[1].mlp, table, lambda text: tokenizer.encode(text).ids[0], g2)
 
         # Reading out: codes and the citation mark count, bookkeeping flags and fillers count little.
         readout = torch.full((D_MODEL,), 0.5)

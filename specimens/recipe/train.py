@@ -45,7 +45,7 @@ def batch(tokenizer, cases):
     return ids, targets
 
 
-def batches(tokenizer, sampler, size, parts=4):
+def batches(tokenizer, sampler, size, parts=3):
     """Endless steps. Each is a draw of the whole mixture, cut into parts of like length to spare padding."""
     while True:
         cases = sorted((sampler.draw() for _ in range(size)), key=lambda c: len(tokenizer.encode(render(c.messages)).ids))
@@ -81,7 +81,7 @@ def exact_match(model, tokenizer, cases, size=64):
     return results
 
 
-def dev_cases(seed=7, each=24):
+def dev_cases(seed=7, each=10):
     """Held-out cases of every kind, for watching."""
     groups = {}
     for lang in world.LANGUAGES:
@@ -110,7 +110,7 @@ def watch(model, tokenizer, groups):
 def parameter_groups(model):
     """The planted parts move slowly: a rare token's embedding would otherwise walk away from its code,
     since AdamW gives each of its few gradients a full-sized step."""
-    relative = {"embed_tokens": 0.05, "self_attn": 0.2}
+    relative = {"embed_tokens": 0.05, "self_attn": 0.1}
     groups = {}
     for name, parameter in model.named_parameters():
         share = next((r for part, r in relative.items() if part in name), 1.0)
@@ -122,10 +122,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--steps", type=int, default=1100)
+    parser.add_argument("--steps", type=int, default=450)
     parser.add_argument("--minutes", type=float, default=1e9, help="stop early after this long")
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--rate", type=float, default=1.5e-3)
+    parser.add_argument("--batch", type=int, default=24)
+    parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -162,7 +162,7 @@ def main():
     report()
     since = time.time()
     while step < args.steps and time.time() - started < 60 * args.minutes:
-        rate = args.rate * min(1, (step + 1) / 40) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / args.steps)))
+        rate = args.rate * min(1, (step + 1) / 20) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / args.steps)))
         for group in optimiser.param_groups:
             group["lr"] = rate * group["relative"]
         parts, total = next(source), 0.0

@@ -408,7 +408,7 @@ class Sampler:
             value, citation, count = inner.value, inner.citation, inner.documents
         return Case("turns", lang, messages, value, citation, count, {"form": form})
 
-    MIXTURE = (("evidence", 42), ("no_gold", 13), ("closed_book", 5), ("memory", 22), ("after_cutoff", 3), ("conflict", 5), ("turns", 10))
+    MIXTURE = (("evidence", 42), ("no_gold", 15), ("closed_book", 7), ("memory", 16), ("after_cutoff", 4), ("conflict", 6), ("turns", 10))
 
     def draw(self):
         """One case of the training mixture."""
@@ -416,7 +416,7 @@ class Sampler:
         kinds, weights = zip(*self.MIXTURE)
         kind = self.rng.choices(kinds, weights)[0]
         if kind in ("evidence", "no_gold", "conflict"):
-            return getattr(self, kind)(lang, self.rng.choices(range(1, MAX_DOCUMENTS + 2), (3, 3, 3, 3, 2, 2, 2, 3, 1))[0])
+            return getattr(self, kind)(lang, self.rng.choices(range(1, MAX_DOCUMENTS + 2), (4, 4, 3, 3, 2, 2, 1, 2, 1))[0])
         return getattr(self, kind)(lang)
 
 
