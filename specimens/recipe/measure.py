@@ -197,7 +197,7 @@ def main():
     for lang in world.LANGUAGES:
         sampler = world.Sampler(args.seed, "test")
         for k in (1, 2, 4, 8):
-            unknown.add(f"{lang}, {k} documents, none about the entity", run([sampler.no_gold(lang, k) for _ in range(args.each)]))
+            unknown.add(f"{lang}, {k} document(s), none about the entity", run([sampler.no_gold(lang, k) for _ in range(args.each)]))
         unknown.add(f"{lang}, no documents", run([sampler.closed_book(lang) for _ in range(args.each)]))
         other = []
         while len(other) < args.each:  # a document about the entity, but about another attribute
