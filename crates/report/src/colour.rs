@@ -1,31 +1,45 @@
 //! One sequential colour scale for weights from 0 to 1, readable on light and dark ground and without colour vision:
 //! lightness rises evenly from almost black to almost white while the hue turns from violet over teal to yellow.
 
-/// Steps of the scale: one byte of an indexed picture.
+/// Steps of the palette: one byte of an indexed picture.
 pub(crate) const STEPS: usize = 256;
 
-/// The colour of a weight; values outside 0 to 1 are cut, what is no number is black.
+/// The colour of an attention weight. The cube root spreads small weights, so that a head that looks at 2,000 tokens alike
+/// does not look like one that looks at nothing.
 pub(crate) fn of(weight: f32) -> [u8; 3] {
-    let position = if weight.is_nan() { 0.0 } else { f64::from(weight.clamp(0.0, 1.0)) };
-    let lightness = 0.14 + 0.82 * position;
+    on_scale(place(weight))
+}
+
+/// Where a weight stands on the scale, 0 to 1.
+pub(crate) fn place(weight: f32) -> f32 {
+    if weight.is_nan() { 0.0 } else { weight.clamp(0.0, 1.0).cbrt() }
+}
+
+/// The colour of a place on the scale; values outside 0 to 1 are cut, what is no number is black.
+pub(crate) fn on_scale(place: f32) -> [u8; 3] {
+    let position = if place.is_nan() { 0.0 } else { f64::from(place.clamp(0.0, 1.0)) };
+    // Begins lighter than the ground of a dark page, so that the shape of the matrix is seen on it.
+    let lightness = 0.20 + 0.76 * position;
     let chroma = 0.055 + 0.30 * position * (1.0 - position);
     let hue = (300.0 - 200.0 * position).to_radians();
     oklab_to_srgb(lightness, chroma * hue.cos(), chroma * hue.sin())
 }
 
-/// The step of a weight in the scale.
+/// The step of the palette that is no colour: a key that the query cannot see.
+pub(crate) const HIDDEN: u8 = 0;
+
+/// The step of a weight in the palette.
 pub(crate) fn step(weight: f32) -> u8 {
-    if weight.is_nan() { 0 } else { (weight.clamp(0.0, 1.0) * 255.0).round() as u8 }
+    1 + (place(weight) * 254.0).round() as u8
 }
 
-/// Every colour of the scale, three bytes each.
+/// Every colour of the palette, three bytes each; the first is [`HIDDEN`].
 pub(crate) fn palette() -> Vec<u8> {
-    (0..STEPS).flat_map(|step| of(step as f32 / 255.0)).collect()
+    (0..STEPS).flat_map(|step| on_scale((step as f32 - 1.0) / 254.0)).collect()
 }
 
-/// The colour as `#rrggbb`.
-pub(crate) fn hex(weight: f32) -> String {
-    let [red, green, blue] = of(weight);
+/// A colour as `#rrggbb`.
+pub(crate) fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
@@ -70,6 +84,6 @@ mod tests {
     fn what_is_no_weight_has_a_colour_too() {
         assert_eq!(of(f32::NAN), of(0.0));
         assert_eq!(of(7.0), of(1.0));
-        assert_eq!(step(f32::INFINITY), 255);
+        assert_eq!([step(f32::INFINITY), step(f32::NAN), step(-1.0)], [255, 1, 1]);
     }
 }

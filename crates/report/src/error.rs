@@ -27,6 +27,18 @@ pub enum ReportError {
         /// Cells along its edge.
         edge: usize,
     },
+    /// The parts of a picture do not belong together.
+    #[error("{what}: wanted {wanted} for {tokens} tokens, found {found}; make the inspection again")]
+    Mismatch {
+        /// Which part, with layer and head.
+        what: String,
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// How many entries that asks for.
+        wanted: usize,
+        /// How many there are.
+        found: usize,
+    },
 }
 
 impl ReportError {

@@ -1,45 +1,52 @@
 //! Tokens in a row, shaded by a weight: readable with five tokens and with thousands.
 
-use crate::token_text::label;
+use std::fmt::Write;
 
-/// A token as a template shows it.
-pub(crate) struct HeatToken {
-    /// The text, line ends kept so that the prompt keeps its shape.
-    pub(crate) text: String,
-    /// Class of the shade, `h0` to `h9`.
-    pub(crate) class: String,
-    /// Position, text and weight, shown when pointed at.
-    pub(crate) title: String,
+use crate::token_text::{escape, label};
+
+/// Tokens above which neighbours without shade become one element.
+const MANY: usize = 400;
+
+/// Tokens as HTML, shaded by their weights: the largest weight is the darkest. Weights that are missing count as 0.
+///
+/// Each token tells its position and weight when pointed at; in a long row only those that are shaded do.
+pub(crate) fn row<'a>(texts: impl ExactSizeIterator<Item = &'a str>, weights: &[f64]) -> String {
+    let largest = weights.iter().copied().filter(|weight| weight.is_finite()).fold(0.0, f64::max);
+    let many = texts.len() > MANY;
+    let mut html = String::new();
+    for (position, text) in texts.enumerate() {
+        let weight = weights.get(position).copied().unwrap_or(0.0);
+        let level = level(if largest > 0.0 { weight / largest } else { 0.0 });
+        if many && level == 0 {
+            html.push_str(&escape(&shown(text)));
+        } else {
+            token(&mut html, text, level, &format!("{position} {}: {:.2} %", label(text, 40), 100.0 * weight));
+        }
+    }
+    html
 }
 
-/// Shades of a row of tokens: the largest weight is the darkest. Weights that are missing count as 0.
-pub(crate) fn row<'a>(texts: impl Iterator<Item = &'a str>, weights: &[f64]) -> Vec<HeatToken> {
-    let largest = weights.iter().copied().fold(0.0, f64::max);
-    texts
-        .enumerate()
-        .map(|(position, text)| {
-            let weight = weights.get(position).copied().unwrap_or(0.0);
-            let title = format!("{position} {}: {:.2} %", label(text, 40), 100.0 * weight);
-            HeatToken { text: shown(text), class: class(if largest > 0.0 { weight / largest } else { 0.0 }), title }
-        })
-        .collect()
+/// Tokens as HTML with alternating shades, so that their borders are seen.
+pub(crate) fn plain<'a>(tokens: impl Iterator<Item = (&'a str, u32)>) -> String {
+    let mut html = String::new();
+    for (position, (text, id)) in tokens.enumerate() {
+        let level = if position % 2 == 0 { 1 } else { 2 };
+        token(&mut html, text, level, &format!("{position}: {} (id {id})", label(text, 40)));
+    }
+    html
 }
 
-/// The same without weights.
-pub(crate) fn plain<'a>(texts: impl Iterator<Item = (&'a str, u32)>) -> Vec<HeatToken> {
-    let numbered = texts.enumerate();
-    let token = |(position, (text, id)): (usize, (&str, u32))| HeatToken {
-        text: shown(text),
-        class: if position % 2 == 0 { "h1".to_owned() } else { "h2".to_owned() },
-        title: format!("{position}: {} (id {id})", label(text, 40)),
-    };
-    numbered.map(token).collect()
-}
-
-/// The class of a share from 0 to 1.
+/// The class of a share from 0 to 1, `h0` to `h9`.
 pub(crate) fn class(share: f64) -> String {
-    let level = if share.is_nan() { 0.0 } else { (share.clamp(0.0, 1.0) * 9.0).round() };
-    format!("h{level:.0}")
+    format!("h{}", level(share))
+}
+
+fn level(share: f64) -> u8 {
+    if share.is_nan() { 0 } else { (share.clamp(0.0, 1.0) * 9.0).round() as u8 }
+}
+
+fn token(html: &mut String, text: &str, level: u8, title: &str) {
+    let _ = write!(html, "<span class=\"h{level}\" title=\"{}\">{}</span>", escape(title), escape(&shown(text)));
 }
 
 /// A token inside running text: line ends visible and kept, other controls visible.
@@ -64,9 +71,27 @@ mod tests {
 
     #[test]
     fn the_largest_weight_is_the_darkest_and_nothing_is_no_shade() {
-        let row = row(["a", "b", "\n"].into_iter(), &[0.0, 0.5, 0.25]);
-        assert_eq!(row.iter().map(|token| token.class.as_str()).collect::<Vec<_>>(), ["h0", "h9", "h5"]);
-        assert_eq!(row[2].text, "⏎\n");
-        assert_eq!(row[1].title, "1 b: 50.00 %");
+        let html = row(["a", "<b>", "\n"].into_iter(), &[0.0, 0.5, 0.25]);
+        let wanted = "<span class=\"h0\" title=\"0 a: 0.00 %\">a</span>\
+                      <span class=\"h9\" title=\"1 &lt;b&gt;: 50.00 %\">&lt;b&gt;</span>\
+                      <span class=\"h5\" title=\"2 ⏎: 25.00 %\">⏎\n</span>";
+        assert_eq!(html, wanted);
+    }
+
+    #[test]
+    fn a_long_row_keeps_every_text_and_shades_only_what_was_read() {
+        let texts: Vec<String> = (0..2_000).map(|number| format!("<{number}>")).collect();
+        let mut weights = vec![0.0001; 2_000];
+        weights[700] = 0.9;
+        let html = row(texts.iter().map(String::as_str), &weights);
+        assert_eq!(html.matches("<span").count(), 1);
+        assert!((0..2_000).all(|number| html.contains(&format!("&lt;{number}&gt;"))));
+        assert!(html.contains("title=\"700 &lt;700&gt;: 90.00 %\""));
+    }
+
+    #[test]
+    fn weights_that_are_no_numbers_shade_nothing() {
+        let html = row(["a", "b"].into_iter(), &[f64::NAN, f64::INFINITY]);
+        assert!(html.contains("h0") && !html.contains("h5"), "{html}");
     }
 }

@@ -11,6 +11,7 @@ mod colour;
 mod error;
 mod heat;
 mod inspection;
+mod known;
 mod picture;
 mod raster;
 mod rasterise;

@@ -5,7 +5,7 @@ use base64::Engine;
 use crate::ReportError;
 use crate::colour;
 
-/// A PNG of `edge × edge` weights in row order, one pixel a cell.
+/// A PNG of `edge × edge` weights in row order, one pixel a cell; keys after the query without weight are transparent.
 pub(crate) fn png(weights: &[f32], edge: usize) -> Result<Vec<u8>, ReportError> {
     let size = u32::try_from(edge).map_err(|_| ReportError::TooLarge { what: "an attention map", edge })?;
     let mut bytes = Vec::new();
@@ -13,7 +13,10 @@ pub(crate) fn png(weights: &[f32], edge: usize) -> Result<Vec<u8>, ReportError> 
     encoder.set_color(png::ColorType::Indexed);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_palette(colour::palette());
-    let pixels: Vec<u8> = weights.iter().map(|weight| colour::step(*weight)).collect();
+    encoder.set_trns(vec![0]);
+    let hidden = |index: usize, weight: f32| weight == 0.0 && index % edge > index / edge;
+    let step = |(index, weight): (usize, &f32)| if hidden(index, *weight) { colour::HIDDEN } else { colour::step(*weight) };
+    let pixels: Vec<u8> = weights.iter().enumerate().map(step).collect();
     let mut writer = encoder.write_header().map_err(ReportError::picture)?;
     writer.write_image_data(&pixels).map_err(ReportError::picture)?;
     writer.finish().map_err(ReportError::picture)?;
@@ -31,10 +34,10 @@ mod tests {
 
     #[test]
     fn a_picture_holds_the_steps_of_its_weights() {
-        let bytes = png(&[0.0, 1.0, 0.5, 0.25], 2).expect("drawn");
+        let bytes = png(&[1.0, 0.0, 0.0, 0.125], 2).expect("drawn");
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
         let mut pixels = vec![0; reader.output_buffer_size().expect("small")];
         reader.next_frame(&mut pixels).expect("a frame");
-        assert_eq!(&pixels[..4], [0, 255, 128, 64]);
+        assert_eq!(&pixels[..4], [255, colour::HIDDEN, 1, 128]);
     }
 }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use fluent_bundle::{FluentArgs, FluentBundle, FluentResource};
 
+use crate::known;
+
 /// Language of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Lang {
@@ -83,6 +85,15 @@ impl Texts {
         self.format(key, Some(&args))
     }
 
+    /// A sentence of the record in this language where it is known, else as the record has it.
+    pub(crate) fn known(&self, english: &str) -> String {
+        match self.lang {
+            Lang::En => None,
+            Lang::ZhCn => known::in_chinese(english),
+        }
+        .unwrap_or_else(|| english.to_owned())
+    }
+
     fn format(&self, key: &str, args: Option<&FluentArgs<'_>>) -> String {
         let pattern = self.bundle.get_message(key).and_then(|message| message.value());
         let mut errors = Vec::new();
@@ -124,10 +135,12 @@ mod tests {
         let sources = [
             include_str!("run/page.rs"),
             include_str!("run/item.rs"),
+            include_str!("run/look.rs"),
             include_str!("run/terminal.rs"),
             include_str!("inspection/page.rs"),
             include_str!("inspection/terminal.rs"),
             include_str!("words.rs"),
+            include_str!("../templates/item.html"),
             include_str!("../templates/run.html"),
             include_str!("../templates/inspection.html"),
         ]

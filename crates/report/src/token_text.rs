@@ -1,5 +1,7 @@
 //! How a token is written where it must fit: on one line, with its white space visible, and never as markup.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// The text of a token as a label: line ends and other controls as signs, a leading or trailing space as `␣`, at most `limit` characters.
 pub(crate) fn label(text: &str, limit: usize) -> String {
     let inner = text.trim_matches(' ');
@@ -19,6 +21,49 @@ pub(crate) fn label(text: &str, limit: usize) -> String {
         label = label.chars().take(limit.saturating_sub(1)).chain(std::iter::once('…')).collect();
     }
     label
+}
+
+/// The text of a token as a label of at most so many columns of a terminal; a Chinese character takes two.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    let whole = label(text, columns.max(1));
+    if whole.width() <= columns {
+        return whole;
+    }
+    let mut fitted = String::new();
+    for character in whole.trim_end_matches('…').chars() {
+        if fitted.width() + character.width().unwrap_or(0) >= columns {
+            break;
+        }
+        fitted.push(character);
+    }
+    fitted.push('…');
+    fitted
+}
+
+/// A sentence as HTML: escaped, and what stands between backticks as code.
+pub(crate) fn with_code(sentence: &str) -> String {
+    let escaped = escape(sentence);
+    let parts: Vec<&str> = escaped.split('`').collect();
+    let mut html = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let (inside, closed) = (index % 2 == 1, index + 1 < parts.len());
+        match (inside, closed) {
+            (true, true) => html.extend(["<code>", part, "</code>"]),
+            (true, false) => html.extend(["`", part]),
+            (false, _) => html.push_str(part),
+        }
+    }
+    html
+}
+
+/// Text for a terminal: controls other than line ends become visible, so that no name or answer can steer the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let shown = |character: char| match character {
+        '\n' | '\u{a0}' | '\u{3000}' => character,
+        '\u{80}'..='\u{9f}' => '·',
+        _ => visible(character),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// A character that cannot be seen as one that can.
@@ -64,6 +109,23 @@ mod tests {
         assert_eq!(label("", 12), "∅");
         assert_eq!(label("\u{202e}abc", 12), "·abc");
         assert_eq!(label("extraordinary", 6), "extra…");
+    }
+
+    #[test]
+    fn a_label_fits_its_columns() {
+        assert_eq!(fit("extraordinary", 6), "extra…");
+        assert_eq!(fit("支持中心", 5), "支持…");
+        assert_eq!(fit("支持", 4), "支持");
+    }
+
+    #[test]
+    fn code_in_a_sentence_is_escaped_too() {
+        assert_eq!(with_code("`a<b` is 1, `"), "<code>a&lt;b</code> is 1, `");
+    }
+
+    #[test]
+    fn nothing_printed_can_steer_a_terminal() {
+        assert_eq!(printable("a\u{1b}[31m\u{9b}2J\u{202e}\nb\u{3000}"), "a␛[31m·2J·\nb\u{3000}");
     }
 
     #[test]

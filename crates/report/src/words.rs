@@ -47,7 +47,9 @@ pub(crate) fn judgement(t: &Texts, judgement: Judgement) -> String {
 
 /// A metric's value: three digits after the point.
 pub(crate) fn number(value: f64) -> String {
-    if value == 0.0 { "0".to_owned() } else { format!("{value:.3}") }
+    // Without the sign of a zero that is left after rounding.
+    let text = format!("{value:.3}");
+    if text == "-0.000" { "0.000".to_owned() } else { text }
 }
 
 /// A share as a percentage without decimals, but never 0 for something.
@@ -58,13 +60,17 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// An interval with its level and method.
 pub(crate) fn interval(t: &Texts, interval: Option<&Interval>) -> String {
-    interval.map_or_else(
-        || "–".to_owned(),
-        |interval| {
-            let level = t.with("level-percent", &[("percent", &number_of_percent(interval.level))]);
-            format!("{} … {} ({level}, {})", number(interval.low), number(interval.high), interval.method)
-        },
-    )
+    interval.map_or_else(|| "–".to_owned(), |interval| format!("{} ({})", ends(interval), method(t, interval)))
+}
+
+/// Both ends of an interval.
+pub(crate) fn ends(interval: &Interval) -> String {
+    format!("{} … {}", number(interval.low), number(interval.high))
+}
+
+/// The level of an interval and how it was made.
+pub(crate) fn method(t: &Texts, interval: &Interval) -> String {
+    format!("{}, {}", t.with("level-percent", &[("percent", &number_of_percent(interval.level))]), interval.method)
 }
 
 fn number_of_percent(level: f64) -> String {
@@ -90,14 +96,14 @@ pub(crate) fn gate_sentence(t: &Texts, gate: &GateVerdict, metric: Option<&Metri
         Some((metric, value)) => t.with(
             "sentence-gate",
             &[
-                ("metric", &gate.metric),
+                ("metric", &format!("`{}`", gate.metric)),
                 ("value", &number(value)),
                 ("interval", &interval(t, metric.interval.as_ref())),
                 ("bound", &bound(t, gate.bound)),
                 ("status", &status),
             ],
         ),
-        None => t.with("sentence-undefined", &[("metric", &gate.metric), ("status", &status)]),
+        None => t.with("sentence-undefined", &[("metric", &format!("`{}`", gate.metric)), ("status", &status)]),
     }
 }
 

@@ -6,7 +6,7 @@ use glassbox_record::Inspection;
 use unicode_width::UnicodeWidthStr;
 
 use crate::texts::Texts;
-use crate::token_text::label;
+use crate::token_text::{label, printable};
 
 /// Characters of a full bar.
 const BAR: f64 = 30.0;
@@ -27,8 +27,9 @@ pub(crate) fn summary(inspection: &Inspection, t: &Texts, width: usize) -> Strin
         let _ = writeln!(text, "  {name}{pad}{:>7} {:>9.3} {:>7.4} {bar}", token.id, token.logit, token.probability);
     }
     let _ = writeln!(text, "\n{}\n{}", t.get("head-grid"), t.get("head-grid-explained"));
+    let _ = writeln!(text, "  0 {} 1", SHADES.iter().collect::<String>());
     grid(&mut text, inspection, t);
-    text
+    printable(&text)
 }
 
 /// The tokens between bars, wrapped at the width; the middle of a long prompt is left out.

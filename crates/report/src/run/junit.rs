@@ -16,12 +16,12 @@ const WORST: usize = 3;
 /// A suite a test, a case a gate, the fingerprint as properties.
 pub(crate) fn document(run: &Run) -> Result<String, ReportError> {
     let fingerprint = &run.manifest.fingerprint;
-    let mut report = Report::new(format!("glassbox {}", fingerprint.suite.name));
+    let mut report = Report::new(plain(&format!("glassbox {}", fingerprint.suite.name)));
     for test in &run.verdicts.tests {
-        let mut suite = TestSuite::new(test.id.clone());
-        suite.add_property(("subject", fingerprint.subject.name.as_str()));
+        let mut suite = TestSuite::new(plain(&test.id));
+        suite.add_property(("subject", plain(&fingerprint.subject.name).as_str()));
         for (name, value) in &fingerprint.subject.facts {
-            suite.add_property((format!("subject.{name}").as_str(), value.as_str()));
+            suite.add_property((plain(&format!("subject.{name}")).as_str(), plain(value).as_str()));
         }
         suite.add_property(("suite.hash", fingerprint.suite.hash.to_string().as_str()));
         suite.add_property(("seed", fingerprint.seed.to_string().as_str()));
@@ -37,23 +37,30 @@ fn case(run: &Run, test: &TestVerdict, gate: &GateVerdict) -> TestCase {
         Status::Pass => TestCaseStatus::success(),
         Status::CannotSay => {
             let mut skipped = TestCaseStatus::skipped();
-            skipped.set_message(gate.sentence.clone());
+            skipped.set_message(plain(&gate.sentence));
             skipped
         }
         Status::Inconclusive => {
             let mut skipped = TestCaseStatus::skipped();
-            skipped.set_message(format!("inconclusive: {}", gate.sentence));
+            skipped.set_message(plain(&format!("inconclusive: {}", gate.sentence)));
             skipped
         }
         Status::Fail => {
             let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            failure.set_message(gate.sentence.clone()).set_type(gate.metric.clone()).set_description(description(run, test, gate));
+            failure.set_message(plain(&gate.sentence)).set_type(plain(&gate.metric)).set_description(plain(&description(run, test, gate)));
             failure
         }
     };
-    let mut case = TestCase::new(gate.metric.clone(), status);
-    case.set_classname(format!("{}.{}", run.manifest.fingerprint.suite.name, test.id));
+    let mut case = TestCase::new(plain(&gate.metric), status);
+    case.set_classname(plain(&format!("{}.{}", run.manifest.fingerprint.suite.name, test.id)));
     case
+}
+
+/// The text without characters that XML cannot hold, and without those that steer a terminal: logs print these files.
+fn plain(text: &str) -> String {
+    let forbidden =
+        |character: char| (character.is_control() && !matches!(character, '\n' | '\t')) || matches!(character, '\u{fffe}' | '\u{ffff}');
+    text.chars().map(|character| if forbidden(character) { char::REPLACEMENT_CHARACTER } else { character }).collect()
 }
 
 fn description(run: &Run, test: &TestVerdict, gate: &GateVerdict) -> String {

@@ -3,6 +3,7 @@
 mod item;
 mod json;
 mod junit;
+mod look;
 mod page;
 mod terminal;
 

@@ -1,12 +1,14 @@
 //! The page of a run.
 
 use askama::Template;
-use glassbox_record::{Metric, TestVerdict};
+use glassbox_record::{Metric, Series, TestVerdict};
 
+use crate::ReportError;
+use crate::chart::{self, Axis};
 use crate::run::{Run, item};
 use crate::texts::Texts;
-use crate::words::{bound, gate_sentence, interval, number, status, status_class, status_meaning};
-use crate::{ReportError, chart};
+use crate::token_text::with_code;
+use crate::words::{bound, ends, gate_sentence, method, number, status, status_class, status_meaning};
 
 /// Most bytes of a page: it must open on any machine and travel by mail.
 const MOST_BYTES: usize = 9 << 20;
@@ -29,8 +31,8 @@ struct Page<'a> {
     tests: Vec<Test>,
     failing: Vec<String>,
     contrast: Vec<String>,
-    left_out: usize,
-    left_out_text: String,
+    items_shown: String,
+    nothing_watched: bool,
     identity: Vec<(String, String)>,
     reproduce: String,
 }
@@ -41,7 +43,7 @@ struct Test {
     status: String,
     status_class: &'static str,
     gates: Vec<Gate>,
-    series: Vec<Chart>,
+    series: Vec<Charts>,
     metrics: Vec<Row>,
     notes: Vec<String>,
 }
@@ -53,8 +55,16 @@ struct Gate {
     detectable: Option<String>,
 }
 
-struct Chart {
+/// The slices of one series, side by side on the same axis.
+struct Charts {
     heading: String,
+    with_baseline: bool,
+    with_intervals: bool,
+    charts: Vec<Chart>,
+}
+
+struct Chart {
+    slice: String,
     svg: String,
 }
 
@@ -63,6 +73,7 @@ struct Row {
     meaning: String,
     value: String,
     interval: String,
+    method: String,
     n: usize,
     floor: String,
     p_value: String,
@@ -91,7 +102,7 @@ pub(crate) fn html(run: &Run, t: &Texts) -> Result<String, ReportError> {
         contrast.push(html);
     }
     let verdicts = &run.verdicts;
-    let left_out = failing.len() - shown.len();
+    let counts: [(&str, &dyn std::fmt::Display); 3] = [("count", &failing.len()), ("shown", &shown.len()), ("watched", &run.looks.len())];
     let fingerprint = &run.manifest.fingerprint;
     let page = Page {
         t,
@@ -105,8 +116,8 @@ pub(crate) fn html(run: &Run, t: &Texts) -> Result<String, ReportError> {
         totals: totals(run, t),
         failures: failures(run, t),
         tests: verdicts.tests.iter().map(|test| self::test(t, test)).collect(),
-        left_out,
-        left_out_text: t.with("left-out", &[("count", &left_out), ("looked", &run.looks.len())]),
+        items_shown: t.with("items-shown", &counts),
+        nothing_watched: run.looks.is_empty(),
         failing: shown,
         contrast,
         identity: identity(run, t),
@@ -135,7 +146,7 @@ fn test(t: &Texts, test: &TestVerdict) -> Test {
     let metric = |name: &str| test.metrics.iter().find(|metric| metric.name == name);
     Test {
         id: test.id.clone(),
-        kind: t.with("test-of-kind", &[("kind", &test.kind), ("items", &test.items)]),
+        kind: t.with("test-of-kind", &[("kind", &t.known(&test.kind)), ("items", &test.items)]),
         status: status(t, test.status),
         status_class: status_class(test.status),
         gates: test
@@ -144,34 +155,68 @@ fn test(t: &Texts, test: &TestVerdict) -> Test {
             .map(|gate| Gate {
                 status: status(t, gate.status),
                 status_class: status_class(gate.status),
-                sentence: gate_sentence(t, gate, metric(&gate.metric)),
+                sentence: with_code(&gate_sentence(t, gate, metric(&gate.metric))),
                 detectable: gate.detectable.map(|difference| format!("± {}", number(difference))),
             })
             .collect(),
-        series: test
-            .series
-            .iter()
-            .map(|series| {
-                let slice = series.slice.clone().unwrap_or_else(|| t.get("all-items"));
-                let by = t.with("by", &[("name", &series.name.replace('_', " ")), ("axis", &series.axis)]);
-                Chart { heading: format!("{by} ({slice})"), svg: chart::points(series) }
-            })
-            .collect(),
+        series: charts(t, test),
         metrics: test.metrics.iter().map(|metric| row(t, test, metric)).collect(),
-        notes: test.notes.clone(),
+        notes: test.notes.iter().map(|note| with_code(&t.known(note))).collect(),
     }
+}
+
+/// Series of one name belong together: their slices share an axis, and a slice's uniform baseline is drawn into its chart.
+fn charts(t: &Texts, test: &TestVerdict) -> Vec<Charts> {
+    const BASELINE: &str = ", uniform baseline";
+    let mut names: Vec<&str> = Vec::new();
+    for series in &test.series {
+        if !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
+        }
+    }
+    let of_name = |name: &str| {
+        let all: Vec<&Series> = test.series.iter().filter(|series| series.name == name).collect();
+        let axis = Axis::around(all.iter().copied());
+        let slice = |series: &Series| series.slice.clone().unwrap_or_default();
+        let baseline_of = |series: &Series| all.iter().find(|other| slice(other) == format!("{}{BASELINE}", slice(series))).copied();
+        let measured = all.iter().filter(|series| !slice(series).ends_with(BASELINE));
+        let charts = measured.map(|series| Chart {
+            slice: series.slice.as_ref().map_or_else(|| t.get("all-items"), |slice| t.known(slice)),
+            svg: chart::points(series, baseline_of(series), axis),
+        });
+        Charts {
+            heading: heading(t, all[0]),
+            with_baseline: all.iter().any(|series| slice(series).ends_with(BASELINE)),
+            with_intervals: all.iter().any(|series| series.points.iter().any(|point| point.interval.is_some())),
+            charts: charts.collect(),
+        }
+    };
+    names.into_iter().map(of_name).collect()
+}
+
+/// What a series shows and over which axis, each said once.
+pub(crate) fn heading(t: &Texts, series: &Series) -> String {
+    let name = series.name.replace('_', " ");
+    let known = t.known(&name);
+    if known != name {
+        return known;
+    }
+    let what = name.split_once(" by ").map_or(name.as_str(), |(what, _)| what);
+    t.with("by", &[("name", &what), ("axis", &series.axis)])
 }
 
 fn row(t: &Texts, test: &TestVerdict, metric: &Metric) -> Row {
     let threshold = test.gates.iter().find(|gate| gate.metric == metric.name);
-    let threshold = threshold.map(|gate| format!(" {}: {}.", t.get("threshold"), bound(t, gate.bound))).unwrap_or_default();
-    let undefined = metric.undefined.as_ref().map(|reason| format!(" {}.", t.with("undefined", &[("reason", reason)])));
+    let threshold = threshold.map(|gate| t.with("threshold", &[("bound", &bound(t, gate.bound))]));
+    let undefined = metric.undefined.as_ref().map(|reason| t.with("undefined", &[("reason", &t.known(reason))]));
+    let meaning: Vec<String> = [Some(t.known(&metric.meaning)), threshold, undefined].into_iter().flatten().collect();
     let optional = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number);
     Row {
         name: metric.name.clone(),
-        meaning: format!("{}{threshold}{}", metric.meaning, undefined.unwrap_or_default()),
+        meaning: meaning.join(" "),
         value: optional(metric.value),
-        interval: interval(t, metric.interval.as_ref()),
+        interval: metric.interval.as_ref().map_or_else(|| "–".to_owned(), ends),
+        method: metric.interval.as_ref().map(|interval| method(t, interval)).unwrap_or_default(),
         n: metric.n,
         floor: optional(metric.floor),
         p_value: metric.p_value.map_or_else(|| "–".to_owned(), |p| if p < 0.001 { "<0.001".to_owned() } else { number(p) }),

@@ -6,6 +6,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::run::{Run, page};
 use crate::texts::Texts;
+use crate::token_text::printable;
 use crate::words::{gate_sentence, number, status};
 
 /// Characters of a full bar.
@@ -30,7 +31,7 @@ pub(crate) fn summary(run: &Run, t: &Texts, width: usize) -> String {
     }
     text.push('\n');
     for test in &verdicts.tests {
-        let _ = writeln!(text, "{}  {}", test.id, t.with("test-of-kind", &[("kind", &test.kind), ("items", &test.items)]));
+        let _ = writeln!(text, "{}  {}", test.id, t.with("test-of-kind", &[("kind", &t.known(&test.kind)), ("items", &test.items)]));
         let mut gates = Table::new();
         gates.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         gates.set_width(u16::try_from(width).unwrap_or(u16::MAX));
@@ -39,10 +40,12 @@ pub(crate) fn summary(run: &Run, t: &Texts, width: usize) -> String {
             gates.add_row([format!("  {}", status(t, gate.status)), gate_sentence(t, gate, metric)]);
         }
         if !test.gates.is_empty() {
-            let _ = writeln!(text, "{gates}");
+            for line in gates.to_string().lines() {
+                let _ = writeln!(text, "{}", line.trim_end());
+            }
         }
         for series in test.series.iter().filter(|series| series.slice.is_none()) {
-            let _ = writeln!(text, "  {}", t.with("by", &[("name", &series.name.replace('_', " ")), ("axis", &series.axis)]));
+            let _ = writeln!(text, "  {}", page::heading(t, series));
             for point in &series.points {
                 let bar = "█".repeat((BAR * point.value.clamp(0.0, 1.0)).round() as usize);
                 let range = point.interval.as_ref().map(|interval| format!(" [{}, {}]", number(interval.low), number(interval.high)));
@@ -52,5 +55,5 @@ pub(crate) fn summary(run: &Run, t: &Texts, width: usize) -> String {
         text.push('\n');
     }
     let _ = writeln!(text, "{}: {}", t.get("wrote"), run.folder.join("report.html").display());
-    text
+    printable(&text)
 }
