@@ -37,6 +37,21 @@ pub(crate) struct Drawn {
     pub(crate) svg: String,
     pub(crate) width: f64,
     pub(crate) height: f64,
+    /// The matrices that stand in it as embedded pictures.
+    pub(crate) rasters: Vec<Raster>,
+}
+
+/// A matrix that is an embedded picture: one colour of the palette a cell, in a square.
+#[derive(Clone)]
+pub(crate) struct Raster {
+    /// Place of the upper left corner.
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    /// Length of an edge in pixels of the drawing, and in cells.
+    pub(crate) edge: f64,
+    pub(crate) cells: usize,
+    /// [query cell × key cell] steps of the palette.
+    pub(crate) steps: Vec<u8>,
 }
 
 /// All maps of an inspection on one sheet, as a document on white ground.
@@ -55,7 +70,7 @@ pub(crate) fn sheet(inspection: &Inspection) -> Result<Drawn, ReportError> {
     // Both lines of the heading must fit, at about 7 and 10 pixels a letter.
     let least_width = (7.0 * about.chars().count() as f64).max(10.0 * title.chars().count() as f64) + 2.0 * GAP;
     let (total_width, total_height) = ((columns as f64 * (width + GAP) + GAP).max(least_width), rows as f64 * (height + GAP) + 3.5 * GAP);
-    let mut inner = String::new();
+    let (mut inner, mut rasters) = (String::new(), Vec::new());
     let _ = write!(
         inner,
         "<text x=\"{GAP}\" y=\"32\" font-size=\"16\" font-weight=\"bold\">{}</text><text x=\"{GAP}\" y=\"54\">{}</text>",
@@ -65,6 +80,8 @@ pub(crate) fn sheet(inspection: &Inspection) -> Result<Drawn, ReportError> {
     for (index, (drawn, map)) in maps.iter().zip(&inspection.maps).enumerate() {
         let (column, row) = (index % columns, index / columns);
         let (x, y) = (GAP + column as f64 * (width + GAP), 3.0 * GAP + row as f64 * (height + GAP));
+        let moved = |raster: &Raster| Raster { x: raster.x + x, y: raster.y + y + HEADING, ..raster.clone() };
+        rasters.extend(drawn.rasters.iter().map(moved));
         let _ = write!(
             inner,
             "<g transform=\"translate({x:.1} {y:.1})\"><text y=\"12\" font-weight=\"bold\">layer {}, head {}</text>\
@@ -77,7 +94,7 @@ pub(crate) fn sheet(inspection: &Inspection) -> Result<Drawn, ReportError> {
          viewBox=\"0 0 {total_width:.0} {total_height:.0}\" font-family=\"DejaVu Sans, Noto Sans CJK SC, sans-serif\" font-size=\"11\" \
          fill=\"#1a1a1a\"><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>{inner}</svg>"
     );
-    Ok(Drawn { svg, width: total_width, height: total_height })
+    Ok(Drawn { svg, width: total_width, height: total_height, rasters })
 }
 
 /// A drawing inside a page: on the ground and in the ink of the page.
@@ -104,11 +121,14 @@ pub(crate) fn draw(map: &PooledMap, tokens: &[TokenText]) -> Result<Drawn, Repor
         many => EDGE / many as f64,
     };
     let edge = cell * map.edge as f64;
+    let mut rasters = Vec::new();
     let mut svg = format!("<g transform=\"translate({LABELS:.0} {LABELS:.0})\">");
     if every_cell_labelled && map.edge <= POINTED_AT {
         cells(&mut svg, map, tokens, cell);
     } else {
-        let image = raster::png_data(&map.weights, map.edge)?;
+        let steps = raster::steps(&map.weights, map.edge);
+        let image = raster::png_data(&steps, map.edge)?;
+        rasters.push(Raster { x: LABELS, y: LABELS, edge, cells: map.edge, steps });
         let _ = write!(
             svg,
             "<image width=\"{edge}\" height=\"{edge}\" image-rendering=\"optimizeSpeed\" style=\"image-rendering:pixelated\" href=\"{image}\"/>"
@@ -117,7 +137,7 @@ pub(crate) fn draw(map: &PooledMap, tokens: &[TokenText]) -> Result<Drawn, Repor
     axes(&mut svg, map, tokens, edge, every_cell_labelled);
     legend(&mut svg, edge + 12.0);
     svg.push_str("</g>");
-    Ok(Drawn { svg, width: LABELS + edge.max(SCALE) + SLANT, height: LABELS + edge + 40.0 })
+    Ok(Drawn { svg, width: LABELS + edge.max(SCALE) + SLANT, height: LABELS + edge + 40.0, rasters })
 }
 
 /// A matrix has one row and one column a token, or a cell.

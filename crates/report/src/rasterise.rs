@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::tiny_skia::{ColorU8, Pixmap, Transform};
 use resvg::usvg::{self, fontdb};
 use skrifa::MetadataProvider;
 
-use crate::ReportError;
-use crate::picture::Drawn;
+use crate::picture::{Drawn, Raster};
+use crate::{ReportError, colour};
 
 /// A picture, and what a reader of it should know.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ pub(crate) fn rasterise(drawn: &Drawn) -> Result<Picture, ReportError> {
     fonts.load_system_fonts();
     fonts.load_font_data(dejavu::sans::regular().to_vec());
     fonts.load_font_data(dejavu::sans::bold().to_vec());
+    prefer_sans(&mut fonts);
     let missing = characters_without_font(&drawn.svg, &fonts);
     let options = usvg::Options { fontdb: Arc::new(fonts), font_family: "DejaVu Sans".to_owned(), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(&drawn.svg, &options).map_err(ReportError::picture)?;
@@ -34,6 +35,9 @@ pub(crate) fn rasterise(drawn: &Drawn) -> Result<Picture, ReportError> {
     let pixels = |length: f64| (length * scale).ceil() as u32;
     let mut pixmap = Pixmap::new(pixels(drawn.width), pixels(drawn.height)).ok_or_else(|| ReportError::picture("it has no area"))?;
     resvg::render(&tree, Transform::from_scale(scale as f32, scale as f32), &mut pixmap.as_mut());
+    for raster in &drawn.rasters {
+        paint(&mut pixmap, raster, scale);
+    }
     let warnings = if missing.is_empty() {
         Vec::new()
     } else {
@@ -44,6 +48,39 @@ pub(crate) fn rasterise(drawn: &Drawn) -> Result<Picture, ReportError> {
         )]
     };
     Ok(Picture { png: pixmap.encode_png().map_err(ReportError::picture)?, warnings })
+}
+
+/// Paints a matrix over its place: the drawing library is built without decoders for pictures, and cells stay sharp this way.
+fn paint(pixmap: &mut Pixmap, raster: &Raster, scale: f64) {
+    let palette = colour::palette();
+    let width = pixmap.width() as usize;
+    let cell = raster.edge * scale / raster.cells as f64;
+    let (left, top) = (raster.x * scale, raster.y * scale);
+    let pixels = pixmap.pixels_mut();
+    let length = (raster.edge * scale).round() as usize;
+    for row in 0..length {
+        let query = ((row as f64 + 0.5) / cell) as usize;
+        for column in 0..length {
+            let key = ((column as f64 + 0.5) / cell) as usize;
+            let step = raster.steps.get(query * raster.cells + key).copied().filter(|_| key < raster.cells).unwrap_or(colour::HIDDEN);
+            let at = (top.round() as usize + row) * width + left.round() as usize + column;
+            let colour = 3 * usize::from(step);
+            if let (true, Some(pixel), [red, green, blue]) = (step != colour::HIDDEN, pixels.get_mut(at), &palette[colour..colour + 3]) {
+                *pixel = ColorU8::from_rgba(*red, *green, *blue, u8::MAX).premultiply();
+            }
+        }
+    }
+}
+
+/// Fallback takes the first font that has a character: without this, Chinese labels may come with serifs.
+fn prefer_sans(fonts: &mut fontdb::Database) {
+    let named = |face: &fontdb::FaceInfo, start: &str| face.families.iter().any(|(name, _)| name.starts_with(start));
+    if fonts.faces().any(|face| named(face, "Noto Sans CJK")) {
+        let serif: Vec<fontdb::ID> = fonts.faces().filter(|face| named(face, "Noto Serif CJK")).map(|face| face.id).collect();
+        for id in serif {
+            fonts.remove_face(id);
+        }
+    }
 }
 
 /// Characters outside Latin that no loaded font has a glyph for, each once.

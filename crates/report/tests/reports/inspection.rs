@@ -1,5 +1,5 @@
 use glassbox_record::{FORMAT_VERSION, HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap, PromptSpan, TokenText};
-use glassbox_report::{Lang, inspection_html, inspection_svg, inspection_terminal};
+use glassbox_report::{Lang, inspection_html, inspection_png, inspection_svg, inspection_terminal};
 
 use crate::page;
 
@@ -109,4 +109,19 @@ fn an_inspection_without_maps_or_spans_is_still_a_page() {
     assert!(page.contains("No head was drawn.") && !page.contains("By head"));
     page::check(&page);
     inspection_svg(&bare).expect("an empty sheet");
+}
+
+#[test]
+fn a_picture_shows_the_cells_of_small_and_of_large_maps() {
+    for (tokens, cell) in [(5, 1), (60, 1), (2_000, 8)] {
+        let mut one = inspection("a", tokens, cell);
+        one.maps.truncate(1);
+        let png = inspection_png(&one).expect("drawn").png;
+        let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().expect("a PNG");
+        let mut pixels = vec![0; reader.output_buffer_size().expect("small")];
+        let frame = reader.next_frame(&mut pixels).expect("a frame");
+        // Nothing but cells and the colour scale is neither grey nor white; the scale has 4 × 9 × 200 pixels.
+        let coloured = pixels[..frame.buffer_size()].chunks(4).filter(|pixel| pixel[0].abs_diff(pixel[2]) > 20).count();
+        assert!(coloured > 15_000, "{coloured} coloured pixels with {tokens} tokens");
+    }
 }
