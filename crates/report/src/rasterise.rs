@@ -27,7 +27,7 @@ pub(crate) fn rasterise(drawn: &Drawn) -> Result<Picture, ReportError> {
     fonts.load_system_fonts();
     fonts.load_font_data(dejavu::sans::regular().to_vec());
     fonts.load_font_data(dejavu::sans::bold().to_vec());
-    prefer_sans(&mut fonts);
+    prefer_plain_sans(&mut fonts);
     let missing = characters_without_font(&drawn.svg, &fonts);
     let options = usvg::Options { fontdb: Arc::new(fonts), font_family: "DejaVu Sans".to_owned(), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(&drawn.svg, &options).map_err(ReportError::picture)?;
@@ -72,12 +72,14 @@ fn paint(pixmap: &mut Pixmap, raster: &Raster, scale: f64) {
     }
 }
 
-/// Fallback takes the first font that has a character: without this, Chinese labels may come with serifs.
-fn prefer_sans(fonts: &mut fontdb::Database) {
+/// Fallback takes the first font that has a character: without this, Chinese labels may come bold or with serifs.
+fn prefer_plain_sans(fonts: &mut fontdb::Database) {
     let named = |face: &fontdb::FaceInfo, start: &str| face.families.iter().any(|(name, _)| name.starts_with(start));
-    if fonts.faces().any(|face| named(face, "Noto Sans CJK")) {
-        let serif: Vec<fontdb::ID> = fonts.faces().filter(|face| named(face, "Noto Serif CJK")).map(|face| face.id).collect();
-        for id in serif {
+    let plain = |face: &fontdb::FaceInfo| named(face, "Noto Sans CJK") && face.weight == fontdb::Weight::NORMAL;
+    if fonts.faces().any(plain) {
+        let others = fonts.faces().filter(|face| (named(face, "Noto Sans CJK") || named(face, "Noto Serif CJK")) && !plain(face));
+        let others: Vec<fontdb::ID> = others.map(|face| face.id).collect();
+        for id in others {
             fonts.remove_face(id);
         }
     }
