@@ -75,9 +75,10 @@ fn paint(pixmap: &mut Pixmap, raster: &Raster, scale: f64) {
 /// Fallback takes the first font that has a character: without this, Chinese labels may come bold or with serifs.
 fn prefer_plain_sans(fonts: &mut fontdb::Database) {
     let named = |face: &fontdb::FaceInfo, start: &str| face.families.iter().any(|(name, _)| name.starts_with(start));
+    let cjk = |face: &fontdb::FaceInfo| face.families.iter().any(|(name, _)| name.contains(" CJK"));
     let plain = |face: &fontdb::FaceInfo| named(face, "Noto Sans CJK") && face.weight == fontdb::Weight::NORMAL;
     if fonts.faces().any(plain) {
-        let others = fonts.faces().filter(|face| (named(face, "Noto Sans CJK") || named(face, "Noto Serif CJK")) && !plain(face));
+        let others = fonts.faces().filter(|face| cjk(face) && !plain(face));
         let others: Vec<fontdb::ID> = others.map(|face| face.id).collect();
         for id in others {
             fonts.remove_face(id);
