@@ -4,6 +4,7 @@ mod edited;
 mod explained;
 mod faults;
 mod golden;
+mod planted;
 mod published;
 mod refusals;
 mod same_bits;
