@@ -1,6 +1,6 @@
 //! GPT-2: learned positions, layer norms, biases everywhere, no gate, one matrix for queries, keys and values.
 
-use glassbox_checkpoint::Expected::{Bool, Text};
+use glassbox_checkpoint::Expected::{Bool, Integer, Text};
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
@@ -30,10 +30,15 @@ pub(super) const GPT2: Family = Family {
                 allowed: &[Bool(false)],
                 why: "a scale that differs by layer is not implemented",
             },
+            Must { key: "n_special", allowed: &[Integer(0)], why: "token ids beyond `vocab_size` are not implemented" },
         ],
         ignore: &[
             Ignored { name: "reorder_and_upcast_attn", reason: "the same formula; it changes rounding in half precision only" },
             Ignored { name: "n_ctx", reason: "an older name of `n_positions`" },
+            Ignored {
+                name: "predict_special_tokens",
+                reason: "of an older program, for token ids beyond `vocab_size`, of which there are none",
+            },
             Ignored { name: "summary_type", reason: "for heads that are not run" },
             Ignored { name: "summary_use_proj", reason: "for heads that are not run" },
             Ignored { name: "summary_activation", reason: "for heads that are not run" },

@@ -33,6 +33,7 @@ pub(super) const LLAMA: Family = Family {
         ignore: &[
             Ignored { name: "pretraining_tp", reason: "splits the same products over devices" },
             Ignored { name: "is_llama_config", reason: "says what `model_type` says" },
+            Ignored { name: "max_sequence_length", reason: "an older name of `max_position_embeddings`" },
         ],
         blueprint: from_config,
         bodies: &["model.", ""],

@@ -42,6 +42,20 @@ fn llama_3_2_stretches_its_rotation_in_the_old_place() {
 }
 
 #[test]
+fn llama_1_has_an_older_name_for_its_context() {
+    let edited = Edited::of("llama-mha").set("max_sequence_length", "2048");
+    assert_eq!(logits(&edited.open(), &IDS), logits(&open("llama-mha", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn a_program_for_training_says_what_it_repaired() {
+    for name in ["llama-mha", "qwen2-gqa", "gemma3-gqa"] {
+        let edited = Edited::of(name).set("unsloth_fixed", "true").set("unsloth_version", "\"2025.3.19\"");
+        assert_eq!(logits(&edited.open(), &IDS), logits(&open(name, Kernels::Fast), &IDS));
+    }
+}
+
+#[test]
 fn smollm2_says_that_it_is_a_llama_and_does_not_interleave() {
     let settings = r#"{
         "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 0,
@@ -109,4 +123,15 @@ fn gpt_2_names_heads_that_are_not_run() {
         "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}, "vocab_size": 63
     }"#;
     assert_eq!(logits(&with_settings("gpt2", settings).open(), &IDS), logits(&open("gpt2", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn distilgpt2_and_the_larger_gpt_2_keep_keys_of_older_programs() {
+    let wanted = logits(&open("gpt2", Kernels::Fast), &IDS);
+    let edited = Edited::of("gpt2").set("_num_labels", "1").set("output_past", "true");
+    assert_eq!(logits(&edited.open(), &IDS), wanted);
+    let edited = Edited::of("gpt2").set("n_special", "0").set("predict_special_tokens", "true");
+    assert_eq!(logits(&edited.open(), &IDS), wanted);
+    let message = Edited::of("gpt2").set("n_special", "3").refusal();
+    assert!(message.contains("`n_special`: wanted 0, found 3"), "{message}");
 }
