@@ -104,30 +104,31 @@ impl ScriptedSubject {
 
     fn reply(&self, asked: &Asked<'_>, call: u64) -> Reply {
         let script = &self.script;
+        let now = call.to_string();
         let happens = |what: &str, probability: f64| unit(&[what, &script.seed.to_string(), &asked.text]) < probability;
         let happens_now =
-            |what: &str, probability: f64| unit(&[what, &script.seed.to_string(), &asked.text, &call.to_string()]) < probability;
+            |what: &str, probability: f64| unit(&[what, &script.seed.to_string(), &asked.text, &now]) < probability;
         let Some(fact) = asked.fact else { return Reply { text: "I do not know.".to_owned(), read: None } };
         if happens("silent", script.silent) {
             return Reply { text: String::new(), read: None };
         }
         let gold = asked.documents.iter().position(|document| document.contains(&fact.gold));
         let at_an_end = gold.is_some_and(|index| index == 0 || index + 1 == asked.documents.len());
-        let other = || {
+        let other = |salt: &str| {
             let others: Vec<usize> = (0..asked.documents.len()).filter(|index| Some(*index) != gold).collect();
-            let choice = unit(&["which", &script.seed.to_string(), &asked.text, &call.to_string()]) * others.len() as f64;
+            let choice = unit(&["which", &script.seed.to_string(), &asked.text, salt]) * others.len() as f64;
             others.get(choice as usize).copied()
         };
         let read = match gold {
-            _ if happens_now("noise", script.noise) => other(),
+            _ if happens_now("noise", script.noise) => other(&now),
             _ if happens("first", script.bound_to_first) => asked.documents.first().map(|_| 0),
             Some(_) if !at_an_end && happens("blind", script.blind_to_middle) => Some(0),
-            Some(_) if !happens("accuracy", script.accuracy) => other(),
+            Some(_) if !happens("accuracy", script.accuracy) => other(""),
             Some(index) => Some(index),
             None if unit(&["memory", &script.seed.to_string(), &fact.question]) < script.memory => {
                 return Reply { text: fact.answer.clone(), read: None };
             }
-            None if happens("invents", script.invents) => other(),
+            None if happens("invents", script.invents) => other(""),
             None => None,
         };
         let Some(index) = read else { return Reply { text: unknown(&fact.question).to_owned(), read: None } };
@@ -135,7 +136,7 @@ impl ScriptedSubject {
         if !happens("cites", script.cites) {
             return Reply { text: value, read };
         }
-        let source = if happens("cites rightly", script.cites_rightly) { index } else { other().unwrap_or(index) };
+        let source = if happens("cites rightly", script.cites_rightly) { index } else { other("").unwrap_or(index) };
         Reply { text: format!("{value} [{}]", source + 1), read }
     }
 
@@ -262,6 +263,7 @@ mod tests {
     }
 
     const OTHER: &str = "Talmin comes in amber.";
+    const ANOTHER: &str = "Quenlo comes in ochre.";
     const GOLD: &str = "Zorvex comes in teal.";
 
     #[test]
@@ -292,13 +294,15 @@ mod tests {
         let texts = |script: Script| {
             let subject = subject(script);
             let mut texts: Vec<String> =
-                (0..40).map(|_| subject.answer(&request(&[OTHER, GOLD])).expect("the script does not fail").text).collect();
+                (0..40).map(|_| subject.answer(&request(&[OTHER, GOLD, ANOTHER])).expect("the script does not fail").text).collect();
             texts.sort();
             texts.dedup();
             texts.len()
         };
-        assert_eq!(texts(Script { accuracy: 0.5, ..Script::healthy(3) }), 1);
-        assert_eq!(texts(Script { noise: 0.5, ..Script::healthy(3) }), 2);
+        for accuracy in [0.0, 0.5] {
+            assert_eq!(texts(Script { accuracy, cites_rightly: 0.0, ..Script::healthy(3) }), 1, "accuracy {accuracy}");
+        }
+        assert_eq!(texts(Script { noise: 0.5, ..Script::healthy(3) }), 3);
     }
 
     #[test]
