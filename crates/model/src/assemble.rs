@@ -115,11 +115,11 @@ fn rotaries(blueprint: &Blueprint) -> Result<(Vec<Rotary>, Vec<Option<usize>>), 
     let d_head = blueprint.attention.heads.d_head();
     let (mut rotaries, mut of_layer) = (Vec::new(), Vec::new());
     for layer in &blueprint.layers {
-        let Rotation::Rotary { theta, scaling, divisors } = &layer.rotation else {
+        let Rotation::Rotary { width, theta, scaling, divisors } = &layer.rotation else {
             of_layer.push(None);
             continue;
         };
-        let mut rotary = Rotary::in_single_precision(d_head, d_head, *theta, *scaling, Pairing::Halves)?;
+        let mut rotary = Rotary::in_single_precision(d_head, *width, *theta, *scaling, Pairing::Halves)?;
         if let Divisors::EachPair(divisors) = divisors {
             rotary = rotary.divided_by(divisors)?;
         }

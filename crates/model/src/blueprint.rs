@@ -181,8 +181,10 @@ pub enum Window {
 pub enum Rotation {
     /// No.
     None,
-    /// Yes, in pairs of halves over the whole of d_head: pair `i` is `i` with `i + d_head / 2`.
+    /// Yes, in pairs of halves: pair `i` is channel `i` with `i + width / 2`.
     Rotary {
+        /// Channels of a head that turn, from the first; d_head for most families. The others stay as they are.
+        width: usize,
         /// Base of the wavelengths.
         theta: f64,
         /// How the wavelengths are stretched.

@@ -83,7 +83,7 @@ impl Pass<'_> {
             QueryKeyNorm::None => of.to_owned(),
             QueryKeyNorm::EachHead => format!("rms norm over d_head of {of}"),
         };
-        let turned = rotation(&layer.rotation);
+        let turned = rotation(&layer.rotation, attention.heads.d_head());
         self.step(Site::QueryRotated, &format!("{}{turned}", normed("attn.q")));
         self.step(Site::KeyRotated, &format!("{}{turned}; into the cache", normed("attn.k")));
         let keys = match layer.window {
@@ -167,8 +167,8 @@ fn norm(norm: Norm) -> String {
     }
 }
 
-fn rotation(rotation: &Rotation) -> String {
-    let Rotation::Rotary { theta, scaling, divisors } = rotation else { return String::new() };
+fn rotation(rotation: &Rotation, d_head: usize) -> String {
+    let Rotation::Rotary { width, theta, scaling, divisors } = rotation else { return String::new() };
     let scaling = match scaling {
         Scaling::None => String::new(),
         Scaling::Linear { factor } => format!(", all angles / {factor}"),
@@ -180,7 +180,8 @@ fn rotation(rotation: &Rotation) -> String {
         Divisors::None => "",
         Divisors::EachPair(_) => ", each pair's angle divided by the file's own number",
     };
-    format!(", rotated in halves (theta {theta}{scaling}{divisors})")
+    let part = if *width == d_head { String::new() } else { format!("the first {width} channels ") };
+    format!(", {part}rotated in halves (theta {theta}{scaling}{divisors})")
 }
 
 fn soft_capped(formula: String, cap: SoftCap) -> String {

@@ -106,8 +106,7 @@ impl ScriptedSubject {
         let script = &self.script;
         let now = call.to_string();
         let happens = |what: &str, probability: f64| unit(&[what, &script.seed.to_string(), &asked.text]) < probability;
-        let happens_now =
-            |what: &str, probability: f64| unit(&[what, &script.seed.to_string(), &asked.text, &now]) < probability;
+        let happens_now = |what: &str, probability: f64| unit(&[what, &script.seed.to_string(), &asked.text, &now]) < probability;
         let Some(fact) = asked.fact else { return Reply { text: "I do not know.".to_owned(), read: None } };
         if happens("silent", script.silent) {
             return Reply { text: String::new(), read: None };

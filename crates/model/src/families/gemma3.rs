@@ -79,8 +79,8 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         Some(local) => local,
         None => locals(file, "sliding_window_pattern", layers, pattern)?,
     };
-    let (global_rotation, local_rotation) = rotary::from_config_by_layer_type(settings, THETA_GLOBAL, THETA_LOCAL, context)?;
     let (heads, kv_heads, d_head) = (or("num_attention_heads", 8)?, or("num_key_value_heads", 4)?, or("head_dim", 256)?);
+    let (global_rotation, local_rotation) = rotary::from_config_by_layer_type(settings, d_head, THETA_GLOBAL, THETA_LOCAL, context)?;
     let bias = if settings.optional_bool("attention_bias")?.unwrap_or(false) { AttentionBias::All } else { AttentionBias::None };
     let cap = settings.optional_f64("final_logit_softcapping")?;
     Ok(blueprint(Sizes {
@@ -107,7 +107,7 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let pattern = settings.optional_usize(pattern_key)?.unwrap_or(PATTERN);
     let global_rotation = rotary::from_gguf(file, "gemma3", heads.d_head())?;
     let theta = settings.optional_f64("gemma3.rope.freq_base_swa")?.unwrap_or(THETA_LOCAL);
-    let local_rotation = rotary::plain(theta);
+    let local_rotation = rotary::plain(heads.d_head(), theta);
     let cap = settings.optional_f64("gemma3.final_logit_softcapping")?;
     // The converter writes no scale. The 27B model, told by its 62 layers, divides by d_model / heads; all others by d_head.
     let by_size = if layers == 62 { d_model as f64 / heads.heads() as f64 } else { heads.d_head() as f64 };

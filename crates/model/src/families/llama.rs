@@ -64,8 +64,8 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let settings = file.settings;
     let layers = file.layers("num_hidden_layers")?;
     let context = settings.usize("max_position_embeddings")?;
-    let rotation = rotary::from_config(settings, 10_000.0, context)?;
     let heads = file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?;
+    let rotation = rotary::from_config(settings, heads.d_head(), 10_000.0, context)?;
     let bias = |key| settings.optional_bool(key).map(|bias| bias.unwrap_or(false));
     Ok(Blueprint {
         family: LLAMA.name,

@@ -45,7 +45,8 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let settings = file.settings;
     let layers = file.layers("num_hidden_layers")?;
     let context = settings.usize("max_position_embeddings")?;
-    let rotation = rotary::from_config(settings, 10_000.0, context)?;
+    let heads = file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?;
+    let rotation = rotary::from_config(settings, heads.d_head(), 10_000.0, context)?;
     let windows = windows(file, layers)?;
     Ok(Blueprint {
         family: QWEN2.name,
@@ -56,10 +57,7 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         learned_positions: LearnedPositions::None,
         norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
         norm_places: NormPlaces::Before,
-        attention: attention(
-            file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?,
-            AttentionBias::QueryKeyValue,
-        ),
+        attention: attention(heads, AttentionBias::QueryKeyValue),
         feed_forward: FeedForward::Gated { hidden: settings.usize("intermediate_size")?, activation: Activation::Silu, bias: Bias::None },
         layers: windows.into_iter().map(|window| Layer { window, rotation: rotation.clone() }).collect(),
         unembedding: Unembedding { head: file.head_by_setting(false)?, soft_cap: SoftCap::None },

@@ -90,20 +90,33 @@ impl Reading<'_> {
         self.checked_heads(heads_key, heads, kv_heads, d_head)
     }
 
-    /// Heads by the names of GGUF metadata. Keys and values have one width here, and rotation covers all of it.
+    /// Heads by the names of GGUF metadata, of which keys and values have one width and all of it turns.
     pub(super) fn gguf_heads(&self, arch: &str) -> Result<Heads, ModelError> {
+        let (heads, width) = self.gguf_heads_and_rotary_width(arch)?;
+        let d_head = heads.d_head();
+        if width != d_head {
+            let wanted = format!("{d_head}, the width of a head");
+            let key = format!("{arch}.rope.dimension_count");
+            return Err(self
+                .settings
+                .refuse(&key, &wanted, &width.to_string(), "rotating a part of a head is not known of this family")
+                .into());
+        }
+        Ok(heads)
+    }
+
+    /// As [`Reading::gguf_heads`], of which a part turns: the second result is the number of channels.
+    pub(super) fn gguf_heads_and_rotary_width(&self, arch: &str) -> Result<(Heads, usize), ModelError> {
         let key = |name: &str| format!("{arch}.{name}");
         let (lengths, values) = (key("attention.key_length"), key("attention.value_length"));
         let heads = self.heads(&key("attention.head_count"), &key("attention.head_count_kv"), &lengths, &key("embedding_length"))?;
         let d_head = heads.d_head();
-        for name in [values, key("rope.dimension_count")] {
-            let found = self.settings.optional_usize(&name)?.unwrap_or(d_head);
-            if found != d_head {
-                let wanted = format!("{d_head}, the width of a head");
-                return Err(self.settings.refuse(&name, &wanted, &found.to_string(), "other widths are not implemented").into());
-            }
+        let found = self.settings.optional_usize(&values)?.unwrap_or(d_head);
+        if found != d_head {
+            let wanted = format!("{d_head}, the width of a head");
+            return Err(self.settings.refuse(&values, &wanted, &found.to_string(), "other widths are not implemented").into());
         }
-        Ok(heads)
+        Ok((heads, self.settings.optional_usize(&key("rope.dimension_count"))?.unwrap_or(d_head)))
     }
 
     pub(super) fn checked_heads(&self, key: &str, heads: usize, kv_heads: usize, d_head: usize) -> Result<Heads, ModelError> {

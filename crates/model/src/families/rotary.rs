@@ -8,15 +8,16 @@ use crate::ModelError;
 use crate::blueprint::{Divisors, Rotation};
 
 /// The rotation without stretching.
-pub(super) fn plain(theta: f64) -> Rotation {
-    Rotation::Rotary { theta, scaling: Scaling::None, divisors: Divisors::None }
+pub(super) fn plain(width: usize, theta: f64) -> Rotation {
+    Rotation::Rotary { width, theta, scaling: Scaling::None, divisors: Divisors::None }
 }
 
 /// One rotation for all layers, from `rope_parameters` (new) or from `rope_theta` and `rope_scaling` (old).
 ///
+/// - `width`          channels of a head that turn
 /// - `default_theta`  what `transformers` documents for files that do not say
 /// - `context`        `max_position_embeddings`, the documented default of `original_max_position_embeddings`
-pub(super) fn from_config(settings: &Settings, default_theta: f64, context: usize) -> Result<Rotation, ModelError> {
+pub(super) fn from_config(settings: &Settings, width: usize, default_theta: f64, context: usize) -> Result<Rotation, ModelError> {
     let section = match (settings.section("rope_parameters")?, settings.section("rope_scaling")?) {
         (Some(_), Some(_)) => {
             let found = "`rope_parameters` as well";
@@ -26,8 +27,8 @@ pub(super) fn from_config(settings: &Settings, default_theta: f64, context: usiz
     };
     let theta = settings.optional_f64("rope_theta")?;
     match section {
-        None => Ok(plain(theta.unwrap_or(default_theta))),
-        Some(section) => from_section(&section, theta, default_theta, context),
+        None => Ok(plain(width, theta.unwrap_or(default_theta))),
+        Some(section) => from_section(&section, width, theta, default_theta, context),
     }
 }
 
@@ -35,22 +36,29 @@ pub(super) fn from_config(settings: &Settings, default_theta: f64, context: usiz
 /// `rope_theta`, `rope_scaling` and `rope_local_base_freq` (old).
 pub(super) fn from_config_by_layer_type(
     settings: &Settings,
+    width: usize,
     default_global: f64,
     default_local: f64,
     context: usize,
 ) -> Result<(Rotation, Rotation), ModelError> {
     let Some(parameters) = settings.section("rope_parameters")? else {
         let local = settings.optional_f64("rope_local_base_freq")?.unwrap_or(default_local);
-        return Ok((from_config(settings, default_global, context)?, plain(local)));
+        return Ok((from_config(settings, width, default_global, context)?, plain(width, local)));
     };
     let one = |name: &str, default_theta| match parameters.section(name)? {
-        Some(section) => from_section(&section, None, default_theta, context),
-        None => Ok(plain(default_theta)),
+        Some(section) => from_section(&section, width, None, default_theta, context),
+        None => Ok(plain(width, default_theta)),
     };
     Ok((one("full_attention", default_global)?, one("sliding_attention", default_local)?))
 }
 
-fn from_section(section: &Settings, theta_outside: Option<f64>, default_theta: f64, context: usize) -> Result<Rotation, ModelError> {
+fn from_section(
+    section: &Settings,
+    width: usize,
+    theta_outside: Option<f64>,
+    default_theta: f64,
+    context: usize,
+) -> Result<Rotation, ModelError> {
     let theta = match (section.optional_f64("rope_theta")?, theta_outside) {
         (Some(inside), Some(outside)) if inside != outside => {
             let wanted = format!("{outside}, as `rope_theta` outside");
@@ -80,11 +88,13 @@ fn from_section(section: &Settings, theta_outside: Option<f64>, default_theta: f
             return Err(section.refuse(key, wanted, &format!("`{unknown}`"), "other stretchings are not implemented").into());
         }
     };
-    Ok(Rotation::Rotary { theta, scaling, divisors: Divisors::None })
+    Ok(Rotation::Rotary { width, theta, scaling, divisors: Divisors::None })
 }
 
 /// One rotation for all layers, from GGUF metadata and, for Llama 3's stretching, the tensor `rope_freqs.weight`.
-pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, d_head: usize) -> Result<Rotation, ModelError> {
+///
+/// - `width`  channels of a head that turn: of [`Reading::gguf_heads_and_rotary_width`], or all of the head
+pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<Rotation, ModelError> {
     let settings = file.settings;
     let key = |name: &str| format!("{arch}.rope.{name}");
     let theta = settings.optional_f64(&key("freq_base"))?.unwrap_or(10_000.0); // llama.cpp's documented default
@@ -99,17 +109,17 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, d_head: usize) -> Result
     };
     settings.ignore(&key("scaling.original_context_length"), "none and linear scaling do not use it");
     settings.ignore(&key("scaling.finetuned"), "says how the file came about");
-    Ok(Rotation::Rotary { theta, scaling, divisors: divisors(file, d_head)? })
+    Ok(Rotation::Rotary { width, theta, scaling, divisors: divisors(file, width)? })
 }
 
-fn divisors(file: &Reading<'_>, d_head: usize) -> Result<Divisors, ModelError> {
+fn divisors(file: &Reading<'_>, width: usize) -> Result<Divisors, ModelError> {
     const NAME: &str = "rope_freqs.weight";
     let Some(tensor) = file.checkpoint.tensor(NAME)? else { return Ok(Divisors::None) };
-    if tensor.shape != [d_head / 2] {
+    if tensor.shape != [width / 2] {
         return Err(ModelError::TensorShape {
             tensor: NAME.to_owned(),
             slot: "rotary divisors",
-            wanted: format!("d_head/2={}", d_head / 2),
+            wanted: format!("rotary width/2={}", width / 2),
             found: tensor.shape.clone(),
             file: tensor.file().to_owned(),
         });
