@@ -22,6 +22,10 @@ pub(crate) fn decode(storage: StorageType, bytes: &[u8], out: &mut [f32]) {
         StorageType::Q4K => each_block(bytes, out, q4_k),
         StorageType::Q5K => each_block(bytes, out, q5_k),
         StorageType::Q6K => each_block(bytes, out, q6_k),
+        StorageType::Q2K => each_block(bytes, out, q2_k),
+        StorageType::Q3K => each_block(bytes, out, q3_k),
+        StorageType::Iq4Nl => each_block(bytes, out, iq4_nl),
+        StorageType::Mxfp4 => each_block(bytes, out, mxfp4),
     }
 }
 
@@ -129,6 +133,70 @@ fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
             }
         }
     }
+}
+
+/// `(d s) code − (dmin m)` with `s` and `m` of the sub-block of 16.
+///
+/// Bytes: 16 bytes with `s` in the low and `m` in the high nibble, 64 of codes ([`pair`]), `d` f16, `dmin` f16.
+fn q2_k(block: &[u8; 84], out: &mut [f32; 256]) {
+    let (d, d_min) = (f16_at(block, 80), f16_at(block, 82));
+    for (index, out) in out.iter_mut().enumerate() {
+        let both = block[index / 16];
+        let (scale, minimum) = (d * f32::from(both & 0x0F), d_min * f32::from(both >> 4));
+        *out = scale * f32::from(pair(&block[16..80], index)) - minimum;
+    }
+}
+
+/// `(d (s − 32)) (code − 4)` with `s` of the sub-block of 16.
+///
+/// Bytes: 32 of third bits (bit `r` of byte `j` belongs to number `j` of the `r`-th 32), 64 of low bit pairs ([`pair`]), 12 of
+/// six-bit `s`, `d` f16. Of `s`, the low nibbles of sub-blocks 0 to 7 are those of bytes 0 to 7, of 8 to 15 the high ones; their
+/// upper bit pairs lie in bytes 8 to 11, pair `i / 4` of byte `8 + i mod 4`.
+fn q3_k(block: &[u8; 110], out: &mut [f32; 256]) {
+    let d = f16_at(block, 108);
+    let scales = &block[96..108];
+    for (index, out) in out.iter_mut().enumerate() {
+        let sub = index / 16;
+        let s = nibble(scales[sub % 8], sub / 8) | ((scales[8 + sub % 4] >> (2 * (sub / 4))) & 3) << 4;
+        let third = (block[index % 32] >> (index / 32)) & 1;
+        *out = (d * centred(s, 32)) * centred(pair(&block[32..96], index) | third << 2, 4);
+    }
+}
+
+/// `d step(code)` with the steps of [`IQ4_NL_STEPS`]. Bytes: `d` f16, codes as in Q4_0.
+fn iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {
+    let d = f16_at(block, 0);
+    for j in 0..16 {
+        let codes = block[2 + j];
+        out[j] = d * f32::from(IQ4_NL_STEPS[usize::from(codes & 0x0F)]);
+        out[j + 16] = d * f32::from(IQ4_NL_STEPS[usize::from(codes >> 4)]);
+    }
+}
+
+/// `2^(e − 128) step(code)` with the steps of [`MXFP4_STEPS`], which are twice the numbers of the OCP microscaling format.
+///
+/// Bytes: `e`, codes as in Q4_0. The powers below the smallest normal number are kept; the format's "not a number" (`e` = 255) is
+/// read as the power that follows, as ggml reads it.
+fn mxfp4(block: &[u8; 17], out: &mut [f32; 32]) {
+    let e = u32::from(block[0]);
+    let d = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
+    for j in 0..16 {
+        let codes = block[1 + j];
+        out[j] = d * f32::from(MXFP4_STEPS[usize::from(codes & 0x0F)]);
+        out[j + 16] = d * f32::from(MXFP4_STEPS[usize::from(codes >> 4)]);
+    }
+}
+
+/// The steps of IQ4_NL (`kvalues_iq4nl` of ggml).
+const IQ4_NL_STEPS: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+/// The steps of MXFP4, doubled so that they are whole (`kvalues_mxfp4` of ggml); −0 is read as 0.
+const MXFP4_STEPS: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+/// The bit pair of number `index` of 256: each half of 128 numbers has four rows of 32, and pair `r` of its byte `j` belongs to row `r`.
+fn pair(pairs: &[u8], index: usize) -> u8 {
+    let (half, row, j) = (index / 128, index / 32 % 4, index % 32);
+    (pairs[half * 32 + j] >> (2 * row)) & 3
 }
 
 /// The six-bit scale and minimum of sub-block `sub` (0 to 7) of Q4_K and Q5_K.

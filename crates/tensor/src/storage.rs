@@ -28,20 +28,43 @@ pub enum StorageType {
     Q5K,
     /// 256 codes of 6 bits, 16 eight-bit scales, f16 super-scale.
     Q6K,
+    /// 256 codes of 2 bits, 16 four-bit scales and minima, f16 super-scales.
+    Q2K,
+    /// 256 codes of 3 bits, 16 six-bit scales, f16 super-scale.
+    Q3K,
+    /// 32 codes of 4 bits that name one of 16 fixed steps, denser near zero; one f16 scale.
+    Iq4Nl,
+    /// 32 codes of 4 bits that are floats of their own (one sign, two exponent bits, one of fraction); one power of two.
+    Mxfp4,
 }
 
 impl StorageType {
     /// Every storage type, in the order of the enum.
-    pub const ALL: [Self; 11] =
-        [Self::F32, Self::F16, Self::Bf16, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0, Self::Q4K, Self::Q5K, Self::Q6K];
+    pub const ALL: [Self; 15] = [
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q8_0,
+        Self::Q4K,
+        Self::Q5K,
+        Self::Q6K,
+        Self::Q2K,
+        Self::Q3K,
+        Self::Iq4Nl,
+        Self::Mxfp4,
+    ];
 
     /// Numbers in one block; 1 for plain floats. A row holds whole blocks only.
     #[must_use]
     pub const fn block_len(self) -> usize {
         match self {
             Self::F32 | Self::F16 | Self::Bf16 => 1,
-            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 => 32,
-            Self::Q4K | Self::Q5K | Self::Q6K => 256,
+            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 | Self::Iq4Nl | Self::Mxfp4 => 32,
+            Self::Q2K | Self::Q3K | Self::Q4K | Self::Q5K | Self::Q6K => 256,
         }
     }
 
@@ -51,11 +74,14 @@ impl StorageType {
         match self {
             Self::F32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::Q4_0 => 18,
+            Self::Mxfp4 => 17,
+            Self::Q4_0 | Self::Iq4Nl => 18,
             Self::Q4_1 => 20,
             Self::Q5_0 => 22,
             Self::Q5_1 => 24,
             Self::Q8_0 => 34,
+            Self::Q2K => 84,
+            Self::Q3K => 110,
             Self::Q4K => 144,
             Self::Q5K => 176,
             Self::Q6K => 210,
@@ -86,6 +112,10 @@ impl StorageType {
             Self::Q4K => "Q4_K",
             Self::Q5K => "Q5_K",
             Self::Q6K => "Q6_K",
+            Self::Q2K => "Q2_K",
+            Self::Q3K => "Q3_K",
+            Self::Iq4Nl => "IQ4_NL",
+            Self::Mxfp4 => "MXFP4",
         }
     }
 }

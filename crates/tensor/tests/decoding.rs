@@ -88,6 +88,35 @@ fn q6_k_puts_four_rows_of_32_into_each_half() {
 }
 
 #[test]
+fn bit_pairs_of_q2_k_are_four_rows_of_32_in_each_half() {
+    let codes = [&[0xE4_u8][..], &[0; 63]].concat();
+    let bytes = block(StorageType::Q2K, &[&[0x21; 16], &codes, &ONE, &HALF]); // s = 1, m = 2: code - 1
+    check(StorageType::Q2K, &bytes, &[(0, -1.0), (32, 0.0), (64, 1.0), (96, 2.0), (1, -1.0), (128, -1.0)]);
+}
+
+#[test]
+fn a_third_bit_of_q3_k_that_is_clear_takes_four_away() {
+    let third = [&[0x05_u8][..], &[0; 31]].concat(); // of number 0 and of number 64
+    let codes = [&[0x03_u8][..], &[0; 63]].concat();
+    let scales = [0x11_u8, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0]; // sub-block 0: 1 + 32, sub-block 8: 1, all others 0
+    let bytes = block(StorageType::Q3K, &[&third, &codes, &scales, &ONE]);
+    check(StorageType::Q3K, &bytes, &[(0, 3.0), (1, -4.0), (16, 128.0), (64, 0.0), (65, 128.0), (128, 124.0)]);
+}
+
+#[test]
+fn codes_of_iq4_nl_and_mxfp4_name_steps() {
+    check(StorageType::Iq4Nl, &block(StorageType::Iq4Nl, &[&HALF, &[0xF0]]), &[(0, -63.5), (16, 56.5), (1, -63.5)]);
+    // e = 127 is a power of one half here, because the steps are doubled; 0 and 1 are below the smallest normal number
+    check(StorageType::Mxfp4, &block(StorageType::Mxfp4, &[&[127], &[0x71]]), &[(0, 0.5), (16, 6.0), (1, 0.0)]);
+    check(
+        StorageType::Mxfp4,
+        &block(StorageType::Mxfp4, &[&[0], &[0x9F]]),
+        &[(0, -12.0 * 2.0_f32.powi(-128)), (16, -(2.0_f32.powi(-128)))],
+    );
+    check(StorageType::Mxfp4, &block(StorageType::Mxfp4, &[&[1], &[0x01]]), &[(0, 2.0_f32.powi(-127))]);
+}
+
+#[test]
 fn every_block_of_a_row_is_decoded() {
     for storage in StorageType::ALL {
         let one: Vec<u8> = (0..storage.block_bytes()).map(|i| (29 * i + 5) as u8 & 0x3F).collect();

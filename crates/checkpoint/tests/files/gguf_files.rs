@@ -108,7 +108,7 @@ fn a_known_type_that_is_not_decoded_is_named_when_the_tensor_is_asked_for() {
 
 #[test]
 fn every_storage_type_takes_the_bytes_that_ggml_gives_it() {
-    let numbers = [0_u32, 1, 30, 2, 3, 6, 7, 8, 12, 13, 14];
+    let numbers = [0_u32, 1, 30, 2, 3, 6, 7, 8, 12, 13, 14, 10, 11, 20, 39];
     for (storage, number) in StorageType::ALL.into_iter().zip(numbers) {
         let bytes = storage.bytes_for(512).expect("512 is a whole number of blocks");
         let whole = gguf(&[], &[info("w", &[256, 2], number, 0)], 32, &vec![0; bytes]);

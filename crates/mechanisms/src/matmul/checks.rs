@@ -12,10 +12,17 @@ fn weight(values: &mut Values, storage: StorageType, rows: usize, columns: usize
     let mut bytes = values.bytes(storage.bytes_for(columns).expect("whole blocks") * rows);
     let halves: &[usize] = match storage {
         StorageType::Bf16 | StorageType::F16 | StorageType::Q4_0 | StorageType::Q5_0 | StorageType::Q8_0 => &[0],
+        StorageType::Iq4Nl => &[0],
+        StorageType::Q2K => &[80, 82],
+        StorageType::Q3K => &[108],
         StorageType::Q6K => &[208],
+        StorageType::Mxfp4 => &[],
         _ => &[0, 2],
     };
     for block in bytes.chunks_exact_mut(storage.block_bytes()) {
+        if storage == StorageType::Mxfp4 {
+            block[0] = 120 + block[0] % 8; // powers from 2^-8 to 2^-1
+        }
         for at in halves {
             block[at + 1] = block[at + 1] & 0x83 | 0x28; // 0.03 to 0.06, in bf16 1e-14: either sign
         }

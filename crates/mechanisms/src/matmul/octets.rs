@@ -29,14 +29,24 @@ macro_rules! with_decoder {
                 $($argument,)* |block| octets::scales_and_minima(block), |shared, block, group| octets::q5_k(shared, block, group)),
             StorageType::Q6K => $function::<$($generic,)* 210, 8, octets::Shared>(
                 $($argument,)* |block| octets::q6_k_scales(block), |shared, block, group| octets::q6_k(shared, block, group)),
+            StorageType::Q2K => $function::<$($generic,)* 84, 8, octets::SharedPairs>(
+                $($argument,)* |block| octets::q2_k_scales_and_minima(block), |shared, block, group| octets::q2_k(shared, block, group)),
+            StorageType::Q3K => $function::<$($generic,)* 110, 8, octets::Shared>(
+                $($argument,)* |block| octets::q3_k_scales(block), |shared, block, group| octets::q3_k(shared, block, group)),
+            StorageType::Iq4Nl => $function::<$($generic,)* 18, 1, ()>($($argument,)* |_| (), |(), block, _| octets::iq4_nl(block)),
+            StorageType::Mxfp4 => $function::<$($generic,)* 17, 1, ()>($($argument,)* |_| (), |(), block, _| octets::mxfp4(block)),
             other => unreachable!("{other} has no decoder here; every type of `StorageType::ALL` is tested"),
         }
     }};
 }
 pub(super) use with_decoder;
 
-/// What a block of 256 shares: the products of its scales, as `f32`. For Q4_K and Q5_K 8 scales, then 8 minima; for Q6_K 16 scales.
+/// What a block of 256 shares: the products of its scales, as `f32`. For Q4_K and Q5_K 8 scales, then 8 minima; for Q3_K and Q6_K 16
+/// scales.
 pub(super) type Shared = [f32; 16];
+
+/// The same for Q2_K: 16 scales, then 16 minima.
+pub(super) type SharedPairs = [f32; 32];
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -162,12 +172,92 @@ pub(super) fn q6_k_scales(block: &[u8; 210]) -> Shared {
 pub(super) fn q6_k(shared: &Shared, block: &[u8; 210], group: usize) -> Octets {
     let (half, row) = (group / 4, group % 4);
     let low = nibbles_of_row(block.as_chunks::<16>().0, half * 2 + row % 2, row / 2);
-    let high = load_32(&block[128..192].as_chunks::<32>().0[half]);
-    let high = _mm256_and_si256(_mm256_srl_epi16(high, _mm_cvtsi32_si128(2 * row as i32)), _mm256_set1_epi8(3));
-    let codes = _mm256_or_si256(low, _mm256_slli_epi16::<4>(high));
-    let codes = signed(_mm256_sub_epi8(codes, _mm256_set1_epi8(32)));
-    let (first, second) = (_mm256_set1_ps(shared[2 * group]), _mm256_set1_ps(shared[2 * group + 1]));
-    [_mm256_mul_ps(first, codes[0]), _mm256_mul_ps(first, codes[1]), _mm256_mul_ps(second, codes[2]), _mm256_mul_ps(second, codes[3])]
+    let codes = _mm256_or_si256(low, _mm256_slli_epi16::<4>(pairs(&block[128..192], group)));
+    times_of_two(shared[2 * group], shared[2 * group + 1], signed(_mm256_sub_epi8(codes, _mm256_set1_epi8(32))))
+}
+
+/// `d s` of the sixteen sub-blocks, then `dmin m`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q2_k_scales_and_minima(block: &[u8; 84]) -> SharedPairs {
+    let both = nibbles(load_16(part(block, 0)));
+    let [s0, s1, m0, m1] = signed(both);
+    let (d, d_min) = (half_at(block, 80), half_at(block, 82));
+    let scales = shared(_mm256_mul_ps(d, s0), _mm256_mul_ps(d, s1));
+    let minima = shared(_mm256_mul_ps(d_min, m0), _mm256_mul_ps(d_min, m1));
+    let mut all = [0.0; 32];
+    all[..16].copy_from_slice(&scales);
+    all[16..].copy_from_slice(&minima);
+    all
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q2_k(shared: &SharedPairs, block: &[u8; 84], group: usize) -> Octets {
+    let x = times_of_two(shared[2 * group], shared[2 * group + 1], signed(pairs(&block[16..80], group)));
+    let (first, second) = (_mm256_set1_ps(shared[16 + 2 * group]), _mm256_set1_ps(shared[16 + 2 * group + 1]));
+    [_mm256_sub_ps(x[0], first), _mm256_sub_ps(x[1], first), _mm256_sub_ps(x[2], second), _mm256_sub_ps(x[3], second)]
+}
+
+/// `d (s - 32)` of the sixteen sub-blocks.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q3_k_scales(block: &[u8; 110]) -> Shared {
+    let word = |at| u32::from_le_bytes(*part(block, at));
+    let (low, middle, high) = (word(96), word(100), word(104));
+    let upper = |shift: u32| (high >> shift & 0x0303_0303) << 4;
+    let words = [
+        low & 0x0F0F_0F0F | upper(0),
+        middle & 0x0F0F_0F0F | upper(2),
+        low >> 4 & 0x0F0F_0F0F | upper(4),
+        middle >> 4 & 0x0F0F_0F0F | upper(6),
+    ];
+    let bytes = _mm_setr_epi32(words[0] as i32, words[1] as i32, words[2] as i32, words[3] as i32);
+    let bytes = _mm_sub_epi8(bytes, _mm_set1_epi8(32));
+    let d = half_at(block, 108);
+    let numbers = |bytes: __m128i| _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
+    shared(numbers(bytes), numbers(_mm_unpackhi_epi64(bytes, bytes)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn q3_k(shared: &Shared, block: &[u8; 110], group: usize) -> Octets {
+    let third = _mm256_srl_epi16(load_32(part(block, 0)), _mm_cvtsi32_si128(group as i32));
+    let third = _mm256_slli_epi16::<2>(_mm256_and_si256(third, _mm256_set1_epi8(1)));
+    let codes = _mm256_sub_epi8(_mm256_or_si256(pairs(&block[32..96], group), third), _mm256_set1_epi8(4));
+    times_of_two(shared[2 * group], shared[2 * group + 1], signed(codes))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn iq4_nl(block: &[u8; 18]) -> Octets {
+    let steps = _mm256_broadcastsi128_si256(_mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+    times(half_at(block, 0), signed(_mm256_shuffle_epi8(steps, nibbles(load_16(part(block, 2))))))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn mxfp4(block: &[u8; 17]) -> Octets {
+    let steps = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12));
+    let e = u32::from(block[0]);
+    let d = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
+    times(_mm256_set1_ps(d), signed(_mm256_shuffle_epi8(steps, nibbles(load_16(part(block, 1))))))
+}
+
+/// The bit pairs of group `group` of 32: row `group mod 4` of the half of 32 bytes that holds it.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn pairs(bytes: &[u8], group: usize) -> __m256i {
+    let half = load_32(&bytes.as_chunks::<32>().0[group / 4]);
+    _mm256_and_si256(_mm256_srl_epi16(half, _mm_cvtsi32_si128(2 * (group % 4) as i32)), _mm256_set1_epi8(3))
+}
+
+/// The first sixteen numbers times `first`, the others times `second`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn times_of_two(first: f32, second: f32, x: Octets) -> Octets {
+    let (first, second) = (_mm256_set1_ps(first), _mm256_set1_ps(second));
+    [_mm256_mul_ps(first, x[0]), _mm256_mul_ps(first, x[1]), _mm256_mul_ps(second, x[2]), _mm256_mul_ps(second, x[3])]
 }
 
 /// `LEN` bytes of `block` from `at`.
