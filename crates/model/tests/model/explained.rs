@@ -3,11 +3,11 @@
 use glassbox_mechanisms::Kernels;
 use glassbox_model::explain;
 
-use crate::tiny::{ALL, open};
+use crate::tiny::{all, open};
 
 #[test]
 fn the_forward_pass_of_each_fixture_reads_as_before() {
-    for name in ALL {
-        insta::assert_snapshot!(name, explain(open(name, Kernels::Fast).blueprint()));
+    for name in all() {
+        insta::assert_snapshot!(name.as_str(), explain(open(&name, Kernels::Fast).blueprint()));
     }
 }

@@ -13,12 +13,13 @@ fn check(edited: &Edited, message: &str) {
 
 #[test]
 fn an_unknown_family_is_refused_with_the_list_of_the_known() {
-    check(
-        &Edited::of("llama-gqa").set("model_type", "\"mamba\""),
-        "tiny/config.json: no family reads model_type `mamba`; known: llama, qwen2, gemma3_text, gemma3, gpt2",
-    );
-    let error = twin_with("llama-gqa", &[("llama", "mamba")]).expect_err("no such family").to_string();
-    assert_eq!(error, "tiny.gguf: no family reads general.architecture `mamba`; known: llama, qwen2, gemma3, gpt2");
+    let refused = |message: String, file: &str, key: &str| {
+        let start = format!("{file}: no family reads {key} `mamba`; known: llama, ");
+        assert!(message.starts_with(&start) && message.contains(", gpt2"), "{message}");
+    };
+    refused(Edited::of("llama-gqa").set("model_type", "\"mamba\"").refusal(), "tiny/config.json", "model_type");
+    let message = twin_with("llama-gqa", &[("llama", "mamba")]).expect_err("no such family").to_string();
+    refused(message, "tiny.gguf", "general.architecture");
 }
 
 #[test]

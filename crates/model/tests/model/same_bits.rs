@@ -8,7 +8,7 @@ use glassbox_model::{Model, Rows};
 use glassbox_tensor::View;
 use glassbox_testkit::Values;
 
-use crate::tiny::{ALL, LIMIT, open};
+use crate::tiny::{LIMIT, all, open};
 
 /// More than two chunks of attention and two pieces of a pass; GPT-2 as far as its positions reach.
 fn long_prompt(model: &Model, name: &str) -> Vec<u32> {
@@ -35,7 +35,8 @@ fn assert_same_bits(name: &str, what: &str, vocab: usize, found: &[f32], wanted:
 
 #[test]
 fn logits_have_the_same_bits_for_any_number_of_threads_and_any_pieces() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         let model = open(name, Kernels::Fast);
         let ids = long_prompt(&model, name);
         let whole = logits_in_pieces(&model, &ids, usize::MAX, 1);
@@ -89,7 +90,8 @@ fn a_cache_cut_back_and_continued_has_the_same_bits_as_a_new_one() {
 
 #[test]
 fn changing_a_token_leaves_every_earlier_logit_bit_identical() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         let model = open(name, Kernels::Fast);
         let mut ids = long_prompt(&model, name);
         let (vocab, changed) = (model.blueprint().vocab, ids.len() - 9);
@@ -129,7 +131,8 @@ fn watched(model: &Model, ids: &[u32], rows: Rows) -> (Everything, Vec<f32>) {
 
 #[test]
 fn watching_changes_no_bit() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         for kernels in [Kernels::Fast, Kernels::Textbook] {
             let model = open(name, kernels);
             let ids = &long_prompt(&model, name)[..60];
@@ -142,7 +145,8 @@ fn watching_changes_no_bit() {
 
 #[test]
 fn every_site_is_shown_once_in_the_order_of_the_table() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         let model = open(name, Kernels::Fast);
         let (everything, _) = watched(&model, &[1, 2, 3, 4], Rows::Last);
         let at = |layer, site: &Site| At { layer, site: *site, first_row: if *site >= Site::NormOut { 3 } else { 0 } };
@@ -157,7 +161,8 @@ fn every_site_is_shown_once_in_the_order_of_the_table() {
 
 #[test]
 fn what_a_block_adds_is_what_attention_and_feed_forward_add() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         let model = open(name, Kernels::Fast);
         let (everything, _) = watched(&model, &long_prompt(&model, name)[..30], Rows::Last);
         for layer in 0..model.blueprint().layers.len() {
@@ -172,7 +177,8 @@ fn what_a_block_adds_is_what_attention_and_feed_forward_add() {
 
 #[test]
 fn weights_times_values_are_what_the_kernel_mixed() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         let model = open(name, Kernels::Fast);
         let ids = &long_prompt(&model, name)[..60];
         let heads = model.blueprint().attention.heads;
@@ -215,7 +221,8 @@ impl Observer for Weights {
 
 #[test]
 fn edited_weights_are_the_weights_that_mix() {
-    for name in ALL {
+    for name in all() {
+        let name = name.as_str();
         let model = open(name, Kernels::Fast);
         let ids = &long_prompt(&model, name)[..60];
         let plain = logits_in_pieces(&model, ids, usize::MAX, 1);

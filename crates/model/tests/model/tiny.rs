@@ -10,21 +10,18 @@ use glassbox_tensor::View;
 use glassbox_testkit::{Closeness, Divergence, Golden, GoldenWalk};
 
 /// Fixtures by name.
-pub(crate) const ALL: [&str; 10] = [
-    "llama-mha",
-    "llama-gqa",
-    "llama-mqa",
-    "llama-scaled",
-    "llama-biased",
-    "qwen2-gqa",
-    "qwen2-window",
-    "gemma3-gqa",
-    "gemma3-mqa",
-    "gpt2",
-];
+pub(crate) fn all() -> Vec<String> {
+    let folders = std::fs::read_dir(folder("")).expect("the fixtures are committed").filter_map(Result::ok);
+    let mut names: Vec<String> = folders.filter_map(|folder| folder.file_name().into_string().ok()).collect();
+    names.retain(|name| folder(name).join("golden.safetensors").exists());
+    names.sort();
+    names
+}
 
 /// Those that exist as GGUF too.
-pub(crate) const WITH_TWIN: [&str; 6] = ["llama-gqa", "llama-scaled", "llama-biased", "qwen2-gqa", "gemma3-mqa", "gpt2"];
+pub(crate) fn with_twin() -> Vec<String> {
+    all().into_iter().filter(|name| folder(name).join("model.gguf").exists()).collect()
+}
 
 /// Bytes that a cache of a test may take.
 pub(crate) const LIMIT: u64 = 1 << 28;
