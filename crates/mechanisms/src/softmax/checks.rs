@@ -39,6 +39,28 @@ fn the_rows_of_the_book_come_out_in_one_pass_and_in_two() {
     assert!((denominator - 11.107).abs() < 5e-4);
 }
 
+/// Why scores are divided by √d_head: without it their spread grows with the width until softmax is all or nothing.
+#[test]
+fn dot_products_of_independent_normals_have_variance_d_and_after_scaling_1() {
+    const SAMPLES: usize = 20_000;
+    for d_head in [4, 64, 256] {
+        let mut values = Values::seeded(d_head as u64);
+        let dots: Vec<f64> = (0..SAMPLES)
+            .map(|_| {
+                let (q, k) = (values.normals(d_head, 1.0), values.normals(d_head, 1.0));
+                q.iter().zip(&k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum()
+            })
+            .collect();
+        let variance = |scale: f64| dots.iter().map(|dot| (dot * scale).powi(2)).sum::<f64>() / SAMPLES as f64;
+        // A sum of d products of normals has kurtosis 3 + 6 / d, so the estimate's standard error is d · √((2 + 6 / d) / samples).
+        let d = d_head as f64;
+        let standard_error = d * ((2.0 + 6.0 / d) / SAMPLES as f64).sqrt();
+        assert!((variance(1.0) - d).abs() < 4.0 * standard_error, "d_head {d_head}: {} ± {standard_error}", variance(1.0));
+        assert!((variance(d.sqrt().recip()) - 1.0).abs() < 4.0 * standard_error / d, "d_head {d_head}");
+        assert!((variance(1.0) - d / 2.0).abs() > 4.0 * standard_error, "the test tells d from d / 2");
+    }
+}
+
 #[test]
 fn soft_cap_bends_scores_before_softmax_and_zero_is_off() {
     for kernels in BOTH {
