@@ -119,7 +119,7 @@ fn rotaries(blueprint: &Blueprint) -> Result<(Vec<Rotary>, Vec<Option<usize>>), 
             of_layer.push(None);
             continue;
         };
-        let mut rotary = Rotary::in_single_precision(d_head, *width, *theta, *scaling, Pairing::Halves)?;
+        let mut rotary = Rotary::in_single_precision(d_head, *width, *theta, scaling.clone(), Pairing::Halves)?;
         if let Divisors::EachPair(divisors) = divisors {
             rotary = rotary.divided_by(divisors)?;
         }

@@ -62,7 +62,7 @@ impl Decoder {
         let pieces = ids.len().div_ceil(PIECE);
         for (index, ids) in ids.chunks(PIECE).enumerate() {
             let (first, tokens) = (cache.len(), ids.len());
-            let turns = self.rotaries.iter().map(|rotary| rotary.turns(first..first + tokens)).collect();
+            let turns = self.rotaries.iter().map(|rotary| rotary.turns(first..first + tokens, cache.capacity())).collect();
             let Pass { kernels, workers, edited, .. } = pass;
             let run = Run { kernels, workers, edited, first, tokens, turns };
             let mut tap = Tap::new(observer, first);

@@ -175,6 +175,15 @@ fn rotation(rotation: &Rotation, d_head: usize) -> String {
         Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => format!(
             ", angles / {factor} where they turn less than {low_frequency_factor} times in {original_context} tokens, kept above {high_frequency_factor} times"
         ),
+        Scaling::DynamicNtk { factor, original_context } => {
+            format!(", theta grown with factor {factor} where the cache holds over {original_context} tokens")
+        }
+        Scaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor, .. } => format!(
+            ", angles / {factor} where they turn less than {beta_slow} times in {original_context} tokens, kept above {beta_fast} times, result × {attention_factor}"
+        ),
+        Scaling::LongRope { original_context, attention_factor, .. } => format!(
+            ", each pair's angle divided by the file's own number, another where the cache holds over {original_context} tokens, result × {attention_factor}"
+        ),
     };
     let divisors = match divisors {
         Divisors::None => "",

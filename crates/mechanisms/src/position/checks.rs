@@ -8,6 +8,18 @@ fn rotary(width: usize, theta: f64, scaling: Scaling, pairing: Pairing) -> Rotar
     Rotary::new(width, width, theta, scaling, pairing).expect("an even width")
 }
 
+/// Turns by the angles of a short sequence.
+trait Turn {
+    fn rotate_in_place(&self, x: &mut [f32], heads: usize, first_position: usize) -> Result<(), MechanismError>;
+}
+
+impl Turn for Rotary {
+    fn rotate_in_place(&self, x: &mut [f32], heads: usize, first_position: usize) -> Result<(), MechanismError> {
+        let tokens = x.len() / (heads * self.d_head).max(1);
+        self.turns(first_position..first_position + tokens, 1).rotate_in_place(x, heads)
+    }
+}
+
 #[track_caller]
 fn near(found: &[f32], wanted: &[f32], tolerance: f32) {
     assert_eq!(found.len(), wanted.len());
@@ -38,7 +50,7 @@ fn llama3_scaling_keeps_blends_and_divides_the_right_frequencies() {
     let plain = rotary(128, 5e5, Scaling::None, Pairing::Halves);
     let scaled = rotary(128, 5e5, LLAMA3, Pairing::Halves);
     for pair in 0..64 {
-        let ratio = plain.inv_freq()[pair] / scaled.inv_freq()[pair];
+        let ratio = plain.frequencies(1)[pair] / scaled.frequencies(1)[pair];
         match pair {
             0..=28 => assert_eq!(ratio, 1.0, "pair {pair} is kept"),
             29..=34 => assert!(ratio > 1.0 && ratio < 8.0, "pair {pair} is blended, found ratio {ratio}"),
@@ -47,8 +59,8 @@ fn llama3_scaling_keeps_blends_and_divides_the_right_frequencies() {
     }
     let wanted = [(29, 0.002_616_10, 0.002_166_57), (34, 0.000_938_474, 0.000_178_508), (63, 2.455_14e-6, 3.068_93e-7)];
     for (pair, before, after) in wanted {
-        assert!((plain.inv_freq()[pair] / before - 1.0_f64).abs() < 3e-6);
-        assert!((scaled.inv_freq()[pair] / after - 1.0_f64).abs() < 3e-6);
+        assert!((plain.frequencies(1)[pair] / before - 1.0_f64).abs() < 3e-6);
+        assert!((scaled.frequencies(1)[pair] / after - 1.0_f64).abs() < 3e-6);
     }
 }
 
@@ -58,7 +70,7 @@ fn llama3_scaling_gives_the_frequencies_of_a_head_of_eight() {
         |factor| Scaling::ByWavelength { factor, low_frequency_factor: 1.0, high_frequency_factor: 4.0, original_context: 8192.0 };
     for (factor, wanted) in [(8.0, [1.0, 0.037_606_0, 5.248_46e-4, 6.647_87e-6]), (32.0, [1.0, 0.037_606_0, 4.295_57e-4, 1.661_97e-6])] {
         let rotary = rotary(8, 5e5, scaling(factor), Pairing::Halves);
-        for (found, wanted) in rotary.inv_freq().iter().zip(wanted) {
+        for (found, wanted) in rotary.frequencies(1).iter().zip(wanted) {
             assert!((found / wanted - 1.0_f64).abs() < 3e-6, "{found} instead of {wanted}");
         }
     }
@@ -67,9 +79,9 @@ fn llama3_scaling_gives_the_frequencies_of_a_head_of_eight() {
 #[test]
 fn single_precision_stays_within_its_rounding_of_the_exact_angles() {
     for (width, scaling) in [(16, Scaling::None), (12, Scaling::Linear { factor: 3.0 }), (20, Scaling::None), (128, LLAMA3)] {
-        let exact = rotary(width, 5e5, scaling, Pairing::Halves);
-        let single = Rotary::in_single_precision(width, width, 5e5, scaling, Pairing::Halves).expect("an even width");
-        for (pair, (exact, single)) in exact.inv_freq().iter().zip(single.inv_freq()).enumerate() {
+        let exact = rotary(width, 5e5, scaling.clone(), Pairing::Halves);
+        let single = Rotary::in_single_precision(width, width, 5e5, scaling.clone(), Pairing::Halves).expect("an even width");
+        for (pair, (exact, single)) in exact.frequencies(1).iter().zip(single.frequencies(1)).enumerate() {
             // An exponent rounded to f32 counts ln(theta) times.
             assert!((single / exact - 1.0).abs() < 2e-6, "width {width}, pair {pair}: {single} and {exact}");
         }
@@ -87,18 +99,19 @@ fn single_precision_has_the_frequencies_of_transformers() {
     // `1.0 / (10000.0 ** (torch.arange(0, 10, 2, dtype=torch.float) / 10))` of torch 2.15, all digits of the f32.
     let rotary = Rotary::in_single_precision(10, 10, 1e4, Scaling::None, Pairing::Halves).expect("an even width");
     let wanted = [1.0, 0.158_489_316_701_889_04, 0.025_118_863_210_082_054, 0.003_981_070_592_999_458, 0.000_630_957_307_294_011_1];
-    assert_eq!(rotary.inv_freq(), wanted);
+    assert_eq!(rotary.frequencies(1), wanted);
 }
 
 #[test]
 fn listed_divisors_do_what_the_formula_does() {
     let (plain, scaled) = (rotary(8, 5e5, Scaling::None, Pairing::Halves), rotary(8, 5e5, LLAMA3, Pairing::Halves));
-    let divisors: Vec<f32> = plain.inv_freq().iter().zip(scaled.inv_freq()).map(|(plain, scaled)| (plain / scaled) as f32).collect();
+    let divisors: Vec<f32> =
+        plain.frequencies(1).iter().zip(scaled.frequencies(1)).map(|(plain, scaled)| (plain / scaled) as f32).collect();
     let listed = plain.clone().divided_by(&divisors).expect("one a pair");
-    for (listed, scaled) in listed.inv_freq().iter().zip(scaled.inv_freq()) {
+    for (listed, scaled) in listed.frequencies(1).iter().zip(scaled.frequencies(1)) {
         assert!((listed / scaled - 1.0).abs() < 1e-7);
     }
-    assert_eq!(plain.clone().divided_by(&[1.0; 4]).expect("one a pair"), plain);
+    assert_eq!(plain.clone().divided_by(&[1.0; 4]).expect("one a pair").frequencies(1), plain.frequencies(1));
     assert!(plain.clone().divided_by(&[1.0; 3]).is_err());
     assert!(plain.divided_by(&[1.0, 0.0, 1.0, 1.0]).is_err());
 }
@@ -107,8 +120,8 @@ fn listed_divisors_do_what_the_formula_does() {
 fn linear_scaling_divides_every_frequency() {
     let (plain, scaled) =
         (rotary(16, 1e6, Scaling::None, Pairing::Halves), rotary(16, 1e6, Scaling::Linear { factor: 8.0 }, Pairing::Halves));
-    for (plain, scaled) in plain.inv_freq().iter().zip(scaled.inv_freq()) {
-        assert_eq!(plain / 8.0, *scaled);
+    for (plain, scaled) in plain.frequencies(1).iter().zip(scaled.frequencies(1)) {
+        assert_eq!(plain / 8.0, scaled);
     }
 }
 

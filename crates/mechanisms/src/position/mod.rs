@@ -1,12 +1,16 @@
 //! Positions: how a token says where it stands. Added vectors (sinusoidal, learned) and turned pairs (rotary).
 
 mod fast;
+mod scaling;
 pub mod textbook;
 
 #[cfg(test)]
 mod checks;
+#[cfg(test)]
+mod scaling_checks;
 
 pub use fast::Turns;
+pub use scaling::{Scaling, longrope_attention_factor, yarn_attention_factor};
 
 use std::ops::Range;
 
@@ -24,29 +28,6 @@ pub enum Pairing {
     Neighbours,
 }
 
-/// How the angles of a model were stretched after its first training, to reach longer texts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scaling {
-    /// As in the paper.
-    None,
-    /// Every angle is divided by `factor`.
-    Linear {
-        /// The divisor.
-        factor: f64,
-    },
-    /// Llama 3.1: long wavelengths are divided by `factor`, short ones kept, those between blended.
-    ByWavelength {
-        /// The divisor for long wavelengths.
-        factor: f64,
-        /// Wavelengths over `original_context / low_frequency_factor` are divided.
-        low_frequency_factor: f64,
-        /// Wavelengths under `original_context / high_frequency_factor` are kept.
-        high_frequency_factor: f64,
-        /// Tokens of context before the stretching.
-        original_context: f64,
-    },
-}
-
 /// Rotary positions: pairs of channels are turned by an angle that grows with the position, so that the dot product of two
 /// turned vectors depends only on the distance between them.
 ///
@@ -57,10 +38,13 @@ pub enum Scaling {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rotary {
     d_head: usize,
+    width: usize,
+    theta: f64,
+    scaling: Scaling,
     pairing: Pairing,
-    /// Radians per position, one a pair.
-    inv_freq: Vec<f64>,
-    /// Whether an angle is a product in `f32`.
+    /// One a pair, or none.
+    divisors: Vec<f32>,
+    /// Whether frequencies and angles are rounded to `f32` step by step.
     single: bool,
 }
 
@@ -80,10 +64,8 @@ impl Rotary {
         if !(theta.is_finite() && theta > 0.0) {
             return Err(MechanismError::RotarySetting { name: "theta", value: theta, wanted: "a positive number" });
         }
-        check(scaling)?;
-        #[expect(clippy::cast_precision_loss, reason = "a width of a head is far below 2^53")]
-        let frequency = |pair: usize| scale(scaling, 1.0 / pow_f64(theta, 2.0 * pair as f64 / width as f64));
-        Ok(Self { d_head, pairing, inv_freq: (0..width / 2).map(frequency).collect(), single: false })
+        scaling.check(theta, width)?;
+        Ok(Self { d_head, width, theta, scaling, pairing, divisors: Vec::new(), single: false })
     }
 
     /// As [`Rotary::new`], with frequencies and angles in `f32`, each step rounded as `transformers` rounds it.
@@ -102,14 +84,10 @@ impl Rotary {
         scaling: Scaling,
         pairing: Pairing,
     ) -> Result<Self, MechanismError> {
-        let exact = Self::new(d_head, width, theta, scaling, pairing)?;
-        let frequency = |pair| f64::from(scale_in_f32(scaling, frequency_in_f32(theta, pair, width)));
-        let inv_freq: Vec<f64> = (0..width / 2).map(frequency).collect();
-        match inv_freq.iter().find(|frequency| !frequency.is_finite()) {
-            Some(_) => {
-                Err(MechanismError::RotarySetting { name: "theta", value: theta, wanted: "a number whose powers are finite in f32" })
-            }
-            None => Ok(Self { inv_freq, single: true, ..exact }),
+        let rotary = Self { single: true, ..Self::new(d_head, width, theta, scaling, pairing)? };
+        match [0, usize::MAX].into_iter().all(|sequence| rotary.frequencies(sequence).iter().all(|frequency| frequency.is_finite())) {
+            true => Ok(rotary),
+            false => Err(MechanismError::RotarySetting { name: "theta", value: theta, wanted: "a number whose powers are finite in f32" }),
         }
     }
 
@@ -121,24 +99,32 @@ impl Rotary {
     ///
     /// Where there are more or fewer, or one is not positive.
     pub fn divided_by(mut self, divisors: &[f32]) -> Result<Self, MechanismError> {
-        if divisors.len() != self.inv_freq.len() {
-            let (wanted, found) = (self.inv_freq.len(), divisors.len());
+        if divisors.len() != self.width / 2 {
+            let (wanted, found) = (self.width / 2, divisors.len());
             return Err(MechanismError::WrongLength { name: "divisors", axes: "pair", wanted, found });
         }
-        for (frequency, divisor) in self.inv_freq.iter_mut().zip(divisors) {
+        if let Some(divisor) = divisors.iter().find(|divisor| !(divisor.is_finite() && **divisor > 0.0)) {
             let value = f64::from(*divisor);
-            if !(value.is_finite() && value > 0.0) {
-                return Err(MechanismError::RotarySetting { name: "divisor", value, wanted: "a positive number" });
-            }
-            *frequency = if self.single { f64::from(*frequency as f32 / divisor) } else { *frequency / value };
+            return Err(MechanismError::RotarySetting { name: "divisor", value, wanted: "a positive number" });
         }
+        self.divisors = divisors.to_vec();
         Ok(self)
     }
 
     /// Radians per position, one a pair of channels, after scaling.
+    ///
+    /// - `sequence`  tokens that the whole sequence may come to; only [`Scaling::DynamicNtk`] and [`Scaling::LongRope`] ask
     #[must_use]
-    pub fn inv_freq(&self) -> &[f64] {
-        &self.inv_freq
+    pub fn frequencies(&self, sequence: usize) -> Vec<f64> {
+        let (theta, width) = (self.theta, self.width);
+        let mut frequencies = match self.single {
+            true => self.scaling.frequencies_in_f32(theta, width, sequence).into_iter().map(f64::from).collect(),
+            false => self.scaling.frequencies(theta, width, sequence),
+        };
+        for (frequency, divisor) in frequencies.iter_mut().zip(&self.divisors) {
+            *frequency = if self.single { f64::from(*frequency as f32 / divisor) } else { *frequency / f64::from(*divisor) };
+        }
+        frequencies
     }
 
     /// Channels of a head.
@@ -148,26 +134,11 @@ impl Rotary {
     }
 
     /// The sines and cosines of some positions; made once for a pass, they serve every layer with the same settings.
+    ///
+    /// - `sequence`  as in [`Rotary::frequencies`]: the same for all passes over one sequence, or its keys and queries do not fit together
     #[must_use]
-    pub fn turns(&self, positions: Range<usize>) -> Turns {
-        Turns::new(self, positions)
-    }
-
-    /// Turns every head of every token.
-    ///
-    /// - `x`               `[token, head, d_head]`, changed in place
-    /// - `heads`           heads of a token
-    /// - `first_position`  position of the first token; the others follow it
-    ///
-    /// The result of a token depends on its position and values only, whatever comes with it.
-    ///
-    /// # Errors
-    ///
-    /// Where `x` is not whole tokens.
-    pub fn rotate_in_place(&self, x: &mut [f32], heads: usize, first_position: usize) -> Result<(), MechanismError> {
-        let width = (heads * self.d_head).max(1);
-        let tokens = x.len() / width;
-        self.turns(first_position..first_position + tokens).rotate_in_place(x, heads)
+    pub fn turns(&self, positions: Range<usize>, sequence: usize) -> Turns {
+        Turns::new(self, positions, sequence)
     }
 }
 
@@ -207,70 +178,4 @@ pub fn sinusoidal(positions: usize, d_model: usize) -> Vec<f32> {
         }
     }
     table
-}
-
-fn check(scaling: Scaling) -> Result<(), MechanismError> {
-    let positive = |name, value: f64| {
-        if value.is_finite() && value > 0.0 {
-            Ok(())
-        } else {
-            Err(MechanismError::RotarySetting { name, value, wanted: "a positive number" })
-        }
-    };
-    match scaling {
-        Scaling::None => Ok(()),
-        Scaling::Linear { factor } => positive("factor", factor),
-        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => {
-            positive("factor", factor)?;
-            positive("low_freq_factor", low_frequency_factor)?;
-            positive("original_max_position_embeddings", original_context)?;
-            if high_frequency_factor.is_finite() && high_frequency_factor > low_frequency_factor {
-                return Ok(());
-            }
-            let wanted = "a number above low_freq_factor";
-            Err(MechanismError::RotarySetting { name: "high_freq_factor", value: high_frequency_factor, wanted })
-        }
-    }
-}
-
-fn scale(scaling: Scaling, inv_freq: f64) -> f64 {
-    match scaling {
-        Scaling::None => inv_freq,
-        Scaling::Linear { factor } => inv_freq / factor,
-        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => {
-            let turns_in_context = original_context * inv_freq / std::f64::consts::TAU;
-            let keep = (turns_in_context - low_frequency_factor) / (high_frequency_factor - low_frequency_factor);
-            let keep = keep.clamp(0.0, 1.0);
-            keep * inv_freq + (1.0 - keep) * inv_freq / factor
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a width of a head is far below 2^24")]
-#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
-fn frequency_in_f32(theta: f64, pair: usize, width: usize) -> f32 {
-    let exponent = 2.0 * pair as f32 / width as f32;
-    let power = pow_f64(f64::from(theta as f32), f64::from(exponent)) as f32;
-    1.0 / power
-}
-
-/// The steps of [`scale`] in the order, and with the rounding, of `transformers`' `modeling_rope_utils.py`.
-#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
-fn scale_in_f32(scaling: Scaling, inv_freq: f32) -> f32 {
-    match scaling {
-        Scaling::None => inv_freq,
-        Scaling::Linear { factor } => inv_freq / factor as f32,
-        Scaling::ByWavelength { factor, low_frequency_factor, high_frequency_factor, original_context } => {
-            let wavelength = (1.0 / inv_freq) * std::f32::consts::TAU;
-            if wavelength < (original_context / high_frequency_factor) as f32 {
-                return inv_freq;
-            }
-            if wavelength > (original_context / low_frequency_factor) as f32 {
-                return inv_freq / factor as f32;
-            }
-            let turns_in_context = (1.0 / wavelength) * original_context as f32;
-            let keep = (turns_in_context - low_frequency_factor as f32) / (high_frequency_factor - low_frequency_factor) as f32;
-            (1.0 - keep) * inv_freq / factor as f32 + keep * inv_freq
-        }
-    }
 }

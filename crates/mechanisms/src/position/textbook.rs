@@ -46,3 +46,28 @@ pub fn sinusoidal(position: usize, d_model: usize) -> Vec<f64> {
     let angle = |channel: usize| position as f64 / 10_000_f64.powf((channel - channel % 2) as f64 / d_model as f64);
     (0..d_model).map(|channel| if channel % 2 == 0 { angle(channel).sin() } else { angle(channel).cos() }).collect()
 }
+
+/// `theta` for a sequence of `sequence` tokens under dynamic-NTK scaling: unchanged up to `original` tokens, larger beyond.
+#[must_use]
+pub fn dynamic_theta(theta: f64, width: usize, factor: f64, original: f64, sequence: f64) -> f64 {
+    let stretch = factor * sequence.max(original) / original - (factor - 1.0);
+    theta * stretch.powf(width as f64 / (width as f64 - 2.0))
+}
+
+/// YaRN's frequencies. With `r_i` the turns of pair `i` in the original context, pairs of `r >= beta_fast` are kept and those of `r <= beta_slow`
+/// divided by `factor`; between, the share of the divided frequency grows evenly with the pair's index.
+///
+/// Source: Peng et al. 2023 (arXiv:2309.00071), section 3.2; its ramp is over the index, as in the authors' program.
+#[must_use]
+pub fn yarn_inv_freq(width: usize, theta: f64, factor: f64, original: f64, betas: (f64, f64)) -> Vec<f64> {
+    let index_of = |turns: f64| width as f64 / 2.0 * (original / (turns * std::f64::consts::TAU)).log(theta);
+    let (first, last) = (index_of(betas.0).floor().max(0.0), index_of(betas.1).ceil().min(width as f64 - 1.0));
+    let share = |pair: usize| ((pair as f64 - first) / (last - first)).clamp(0.0, 1.0);
+    inv_freq(width, theta).into_iter().enumerate().map(|(pair, plain)| plain * (1.0 - share(pair) + share(pair) / factor)).collect()
+}
+
+/// LongRoPE's frequencies: each divided by its own number.
+#[must_use]
+pub fn longrope_inv_freq(width: usize, theta: f64, divisors: &[f64]) -> Vec<f64> {
+    inv_freq(width, theta).into_iter().zip(divisors).map(|(plain, divisor)| plain / divisor).collect()
+}

@@ -49,7 +49,7 @@ pub(super) const LLAMA: Family = Family {
         spare: &[Ignored { name: "rope_freqs.weight", reason: "read with the rotation" }],
     },
     proof: Proof {
-        fixtures: &["llama-mha", "llama-gqa", "llama-mqa", "llama-scaled", "llama-biased"],
+        fixtures: &["llama-mha", "llama-gqa", "llama-mqa", "llama-scaled", "llama-dynamic", "llama-biased"],
         source: "models/llama/modeling_llama.py",
     },
 };

@@ -38,7 +38,7 @@ pub(super) const QWEN2: Family = Family {
         tensors: GGUF_TENSORS,
         spare: &[],
     },
-    proof: Proof { fixtures: &["qwen2-gqa", "qwen2-window"], source: "models/qwen2/modeling_qwen2.py" },
+    proof: Proof { fixtures: &["qwen2-gqa", "qwen2-window", "qwen2-yarn"], source: "models/qwen2/modeling_qwen2.py" },
 };
 
 fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {

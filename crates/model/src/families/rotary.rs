@@ -1,7 +1,7 @@
 //! Where files say how queries and keys are rotated: it has moved several times.
 
 use glassbox_checkpoint::Settings;
-use glassbox_mechanisms::position::Scaling;
+use glassbox_mechanisms::position::{Scaling, longrope_attention_factor, yarn_attention_factor};
 
 use super::Reading;
 use crate::ModelError;
@@ -18,17 +18,25 @@ pub(super) fn plain(width: usize, theta: f64) -> Rotation {
 /// - `default_theta`  what `transformers` documents for files that do not say
 /// - `context`        `max_position_embeddings`, the documented default of `original_max_position_embeddings`
 pub(super) fn from_config(settings: &Settings, width: usize, default_theta: f64, context: usize) -> Result<Rotation, ModelError> {
-    let section = match (settings.section("rope_parameters")?, settings.section("rope_scaling")?) {
+    let outside = Outside {
+        theta: settings.optional_f64("rope_theta")?,
+        original_context: settings.optional_f64("original_max_position_embeddings")?,
+        default_theta,
+        context,
+    };
+    match section(settings)? {
+        None => Ok(plain(width, outside.theta.unwrap_or(default_theta))),
+        Some(section) => from_section(&section, width, &outside),
+    }
+}
+
+fn section(settings: &Settings) -> Result<Option<Settings>, ModelError> {
+    match (settings.section("rope_parameters")?, settings.section("rope_scaling")?) {
         (Some(_), Some(_)) => {
             let found = "`rope_parameters` as well";
-            return Err(settings.refuse("rope_scaling", "one place for the rotation", found, "remove one of the two").into());
+            Err(settings.refuse("rope_scaling", "one place for the rotation", found, "remove one of the two").into())
         }
-        (new, old) => new.or(old),
-    };
-    let theta = settings.optional_f64("rope_theta")?;
-    match section {
-        None => Ok(plain(width, theta.unwrap_or(default_theta))),
-        Some(section) => from_section(&section, width, theta, default_theta, context),
+        (new, old) => Ok(new.or(old)),
     }
 }
 
@@ -46,26 +54,22 @@ pub(super) fn from_config_by_layer_type(
         return Ok((from_config(settings, width, default_global, context)?, plain(width, local)));
     };
     let one = |name: &str, default_theta| match parameters.section(name)? {
-        Some(section) => from_section(&section, width, None, default_theta, context),
+        Some(section) => from_section(&section, width, &Outside { theta: None, original_context: None, default_theta, context }),
         None => Ok(plain(width, default_theta)),
     };
     Ok((one("full_attention", default_global)?, one("sliding_attention", default_local)?))
 }
 
-fn from_section(
-    section: &Settings,
-    width: usize,
-    theta_outside: Option<f64>,
+/// What a section may leave to the settings around it.
+struct Outside {
+    theta: Option<f64>,
+    original_context: Option<f64>,
     default_theta: f64,
     context: usize,
-) -> Result<Rotation, ModelError> {
-    let theta = match (section.optional_f64("rope_theta")?, theta_outside) {
-        (Some(inside), Some(outside)) if inside != outside => {
-            let wanted = format!("{outside}, as `rope_theta` outside");
-            return Err(section.refuse("rope_theta", &wanted, &inside.to_string(), "correct one of the two").into());
-        }
-        (inside, outside) => inside.or(outside).unwrap_or(default_theta),
-    };
+}
+
+fn from_section(section: &Settings, width: usize, outside: &Outside) -> Result<Rotation, ModelError> {
+    let theta = one_of(section, "rope_theta", outside.theta)?.unwrap_or(outside.default_theta);
     let (new, old) = (section.optional_str("rope_type")?, section.optional_str("type")?);
     let kind = match (new, old) {
         (Some(new), Some(old)) if new != old => {
@@ -73,6 +77,8 @@ fn from_section(
         }
         (new, old) => new.or(old).unwrap_or("default"),
     };
+    let context = outside.context as f64;
+    let original_context = || one_of(section, ORIGINAL, outside.original_context).map(|original| original.unwrap_or(context));
     let scaling = match kind {
         "default" => Scaling::None,
         "linear" => Scaling::Linear { factor: section.f64("factor")? },
@@ -80,15 +86,73 @@ fn from_section(
             factor: section.f64("factor")?,
             low_frequency_factor: section.f64("low_freq_factor")?,
             high_frequency_factor: section.f64("high_freq_factor")?,
-            original_context: section.optional_f64("original_max_position_embeddings")?.unwrap_or(context as f64),
+            original_context: original_context()?,
         },
+        "dynamic" => {
+            section.ignore(ORIGINAL, "`max_position_embeddings` decides for this stretching");
+            Scaling::DynamicNtk { factor: section.f64("factor")?, original_context: context }
+        }
+        // Early files of this stretching call it so; only it has lists.
+        "longrope" | "su" => longrope(section, original_context()?, context)?,
+        "yarn" if section.contains("short_factor") => longrope(section, original_context()?, context)?,
+        "yarn" => yarn(section, original_context()?, context)?,
         unknown => {
             let key = if new.is_some() { "rope_type" } else { "type" };
-            let wanted = "`default`, `linear` or `llama3`";
+            let wanted = "`default`, `linear`, `dynamic`, `yarn`, `longrope` or `llama3`";
             return Err(section.refuse(key, wanted, &format!("`{unknown}`"), "other stretchings are not implemented").into());
         }
     };
     Ok(Rotation::Rotary { width, theta, scaling, divisors: Divisors::None })
+}
+
+const ORIGINAL: &str = "original_max_position_embeddings";
+
+/// A number that may stand in the section or outside; where in both, as the same.
+fn one_of(section: &Settings, key: &str, outside: Option<f64>) -> Result<Option<f64>, ModelError> {
+    match (section.optional_f64(key)?, outside) {
+        (Some(inside), Some(outside)) if inside != outside => {
+            let wanted = format!("{outside}, as `{key}` outside");
+            Err(section.refuse(key, &wanted, &inside.to_string(), "correct one of the two").into())
+        }
+        (inside, outside) => Ok(inside.or(outside)),
+    }
+}
+
+fn yarn(section: &Settings, original_context: f64, context: f64) -> Result<Scaling, ModelError> {
+    let factor = section.optional_f64("factor")?.unwrap_or(context / original_context);
+    // 0 means absent here, as in the definition.
+    let or = |key, default| section.optional_f64(key).map(|value| value.filter(|value| *value != 0.0).unwrap_or(default));
+    let attention_factor = match (section.optional_f64("attention_factor")?, or("mscale", 0.0)?, or("mscale_all_dim", 0.0)?) {
+        (Some(explicit), _, _) => explicit,
+        (None, above, below) if above != 0.0 && below != 0.0 => yarn_attention_factor(factor, above) / yarn_attention_factor(factor, below),
+        (None, _, _) => yarn_attention_factor(factor, 1.0),
+    };
+    Ok(Scaling::Yarn {
+        factor,
+        beta_fast: or("beta_fast", YARN_BETA_FAST)?,
+        beta_slow: or("beta_slow", YARN_BETA_SLOW)?,
+        original_context,
+        whole_pairs: section.optional_bool("truncate")?.unwrap_or(true),
+        attention_factor,
+    })
+}
+
+/// The numbers of the paper, which files leave out.
+const YARN_BETA_FAST: f64 = 32.0;
+const YARN_BETA_SLOW: f64 = 1.0;
+
+fn longrope(section: &Settings, original_context: f64, context: f64) -> Result<Scaling, ModelError> {
+    let factor = section.optional_f64("factor")?.unwrap_or(context / original_context);
+    let list = |key: &str| match section.optional_f64_list(key)? {
+        Some(list) => Ok(list.into_iter().map(|divisor| divisor as f32).collect()),
+        None => Err(ModelError::from(section.refuse(key, "a list of numbers, one a pair of channels", "nothing", "use a complete file"))),
+    };
+    Ok(Scaling::LongRope {
+        short: list("short_factor")?,
+        long: list("long_factor")?,
+        original_context,
+        attention_factor: section.optional_f64("attention_factor")?.unwrap_or_else(|| longrope_attention_factor(factor, original_context)),
+    })
 }
 
 /// One rotation for all layers, from GGUF metadata and, for Llama 3's stretching, the tensor `rope_freqs.weight`.
@@ -99,15 +163,28 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
     let key = |name: &str| format!("{arch}.rope.{name}");
     let theta = settings.optional_f64(&key("freq_base"))?.unwrap_or(10_000.0); // llama.cpp's documented default
     let kind_key = key("scaling.type");
+    let original_key = key("scaling.original_context_length");
     let scaling = match settings.optional_str(&kind_key)?.unwrap_or("none") {
         "none" => Scaling::None,
         "linear" => Scaling::Linear { factor: settings.f64(&key("scaling.factor"))? },
+        "yarn" => {
+            let factor = settings.f64(&key("scaling.factor"))?;
+            let or = |name: &str, default| settings.optional_f64(&key(name)).map(|value| value.unwrap_or(default));
+            Scaling::Yarn {
+                factor,
+                beta_fast: or("scaling.yarn_beta_fast", YARN_BETA_FAST)?,
+                beta_slow: or("scaling.yarn_beta_slow", YARN_BETA_SLOW)?,
+                original_context: settings.f64(&original_key)?,
+                whole_pairs: true,
+                attention_factor: or("scaling.attn_factor", 1.0)? * yarn_attention_factor(factor, 1.0),
+            }
+        }
         unknown => {
-            let wanted = "`none` or `linear`";
+            let wanted = "`none`, `linear` or `yarn`";
             return Err(settings.refuse(&kind_key, wanted, &format!("`{unknown}`"), "other stretchings are not implemented").into());
         }
     };
-    settings.ignore(&key("scaling.original_context_length"), "none and linear scaling do not use it");
+    settings.ignore(&original_key, "none and linear scaling do not use it");
     settings.ignore(&key("scaling.finetuned"), "says how the file came about");
     Ok(Rotation::Rotary { width, theta, scaling, divisors: divisors(file, width)? })
 }

@@ -1,6 +1,7 @@
 //! Faults that others shipped, each as a test by its number in the field reports.
 
 use glassbox_anatomy::{At, Interest, Observer, Site};
+use glassbox_mechanisms::position::Scaling;
 use glassbox_mechanisms::{Kernels, Workers};
 use glassbox_model::blueprint::{Rotation, SoftCap, Window};
 use glassbox_model::{Model, Rows};
@@ -106,6 +107,49 @@ fn keys_seen(model: &Model, layer: usize, query: usize) -> Vec<usize> {
     let keys = seen.sizes[2];
     let row = &seen.weights[query * keys..(query + 1) * keys];
     (0..keys).filter(|key| row[*key] > 0.0).collect()
+}
+
+/// The scaling of a model's first layer.
+fn scaling(model: &Model) -> Scaling {
+    match &model.blueprint().layers[0].rotation {
+        Rotation::Rotary { scaling, .. } => scaling.clone(),
+        Rotation::None => panic!("layer 0 is not rotated"),
+    }
+}
+
+#[test]
+fn bl_16_every_key_of_yarn_is_used() {
+    let ids = IDS.map(|id| id % 53);
+    let with = |keys: &str| {
+        let json = format!(r#"{{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 1e4{keys}}}"#);
+        Edited::of("qwen2-yarn").set("rope_parameters", &json).open()
+    };
+    let plain = logits(&with(""), &ids);
+    assert_eq!(plain, logits(&open("qwen2-yarn", Kernels::Fast), &ids));
+    let attention_factor = |keys: &str| scaling(&with(keys)).attention_factor();
+    assert!((attention_factor("") - 1.138_629).abs() < 1e-6);
+    assert_eq!(attention_factor(r#", "attention_factor": 1.0"#), 1.0);
+    assert_eq!(attention_factor(r#", "mscale": 0.707, "mscale_all_dim": 0.707"#), 1.0);
+    let one_of_two = attention_factor(r#", "mscale": 1.0, "mscale_all_dim": 0.5"#);
+    assert!((one_of_two - 1.138_629_4 / 1.069_314_7).abs() < 1e-6, "{one_of_two}");
+    for keys in [r#", "attention_factor": 1.0"#, r#", "beta_fast": 2"#, r#", "beta_slow": 2.5"#, r#", "truncate": false"#] {
+        assert_ne!(logits(&with(keys), &ids), plain, "{keys}");
+    }
+    assert_eq!(logits(&with(r#", "beta_fast": 32.0, "beta_slow": null"#), &ids), plain);
+}
+
+/// A sequence has one set of angles: were they to change while it grows, its first keys would not fit its last queries.
+#[test]
+fn angles_that_depend_on_length_are_those_of_the_cache_from_the_first_token_on() {
+    let model = open("llama-dynamic", Kernels::Fast);
+    let run = |capacity: usize, piece: usize| {
+        let mut cache = model.new_cache(capacity, LIMIT).expect("tiny");
+        let pieces = IDS.chunks(piece).map(|ids| model.forward(ids, &mut cache, Rows::All, &Workers::new(1)).expect("sound ids"));
+        pieces.flatten().collect::<Vec<f32>>()
+    };
+    assert_eq!(run(16, 12), run(12, 1), "up to the context of 16 tokens nothing is stretched");
+    assert_ne!(run(17, 12), run(16, 12));
+    assert_eq!(run(40, 12), run(40, 1));
 }
 
 #[test]

@@ -73,6 +73,16 @@ fn qwen2_with_a_sliding_window_agrees_with_transformers_at_every_site() {
 }
 
 #[test]
+fn llama_with_dynamic_scaling_beyond_its_context_agrees_with_transformers_at_every_site() {
+    agrees_at_every_site("llama-dynamic");
+}
+
+#[test]
+fn qwen2_with_yarn_scaling_agrees_with_transformers_at_every_site() {
+    agrees_at_every_site("qwen2-yarn");
+}
+
+#[test]
 fn gemma3_agrees_with_transformers_at_every_site() {
     agrees_at_every_site("gemma3-gqa");
 }

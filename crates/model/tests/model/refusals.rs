@@ -24,15 +24,15 @@ fn an_unknown_family_is_refused_with_the_list_of_the_known() {
 
 #[test]
 fn an_unknown_rope_type_is_refused() {
-    let yarn = r#"{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}"#;
-    let message = "tiny/config.json, key `rope_scaling.rope_type`: wanted `default`, `linear` or `llama3`, found `yarn`; other stretchings are not implemented";
-    check(&Edited::of("llama-gqa").unset("rope_parameters").set("rope_scaling", yarn), message);
-    let message = message.replace("rope_scaling.rope_type", "rope_scaling.type").replace("`yarn`", "`su`");
-    check(&Edited::of("qwen2-gqa").unset("rope_parameters").set("rope_scaling", r#"{"type": "su"}"#), &message);
+    let unknown = r#"{"rope_type": "ntk", "factor": 4.0}"#;
+    let message = "tiny/config.json, key `rope_scaling.rope_type`: wanted `default`, `linear`, `dynamic`, `yarn`, `longrope` or `llama3`, found `ntk`; other stretchings are not implemented";
+    check(&Edited::of("llama-gqa").unset("rope_parameters").set("rope_scaling", unknown), message);
+    let message = message.replace("rope_scaling.rope_type", "rope_scaling.type").replace("`ntk`", "`mrope`");
+    check(&Edited::of("qwen2-gqa").unset("rope_parameters").set("rope_scaling", r#"{"type": "mrope"}"#), &message);
     let error = twin_with("llama-biased", &[("linear", "wobbly")]).expect_err("no such type").to_string();
     assert_eq!(
         error,
-        "tiny.gguf, key `llama.rope.scaling.type`: wanted `none` or `linear`, found `wobbly`; other stretchings are not implemented"
+        "tiny.gguf, key `llama.rope.scaling.type`: wanted `none`, `linear` or `yarn`, found `wobbly`; other stretchings are not implemented"
     );
 }
 
