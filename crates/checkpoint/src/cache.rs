@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::checkpoint::CONFIG;
 use crate::error::{CheckpointError, Fault, Place, clip};
 use crate::folder::Folder;
+use crate::gguf::parts::first_parts;
 use crate::sharded;
 
 /// The environment variables that say where the cache is. The caller reads them; this crate never looks at the environment.
@@ -208,7 +209,7 @@ pub(crate) fn usable(folder: &Path) -> Usable {
         };
     }
     let is_gguf = |name: &String| name.to_ascii_lowercase().ends_with(".gguf");
-    let gguf: Vec<String> = files.names(None).unwrap_or_default().into_iter().filter(is_gguf).collect();
+    let gguf = first_parts(&files.names(None).unwrap_or_default().into_iter().filter(is_gguf).collect::<Vec<_>>());
     if gguf.is_empty() { Usable::No(format!("there is neither {CONFIG} nor a GGUF file")) } else { Usable::Gguf(gguf) }
 }
 

@@ -6,13 +6,12 @@ use glassbox_tensor::{Bytes, StorageType};
 
 use crate::error::{CheckpointError, Fault, Place, clip};
 use crate::folder::Folder;
-use crate::gguf;
-use crate::mapped::map;
+use crate::gguf::{self, RawPairs, parts::Joined};
 use crate::settings::{Allowance, CheckpointKind, Settings, Source};
 use crate::sharded::{self, Weights};
 use crate::tensor::{Announced, StoredAs, StoredTensor};
 use crate::tokenizer_source::{self, TokenizerSource};
-use crate::value::{self, Tangled};
+use crate::value::{self, Tangled, Value};
 
 pub(crate) const CONFIG: &str = "config.json";
 
@@ -24,6 +23,8 @@ pub struct Checkpoint {
     path: Option<PathBuf>,
     label: String,
     settings: Arc<Source>,
+    /// The metadata as they lie in a GGUF file; none for a folder.
+    pairs: RawPairs,
     weights: Weights,
     /// The folder's other files; `None` for a GGUF file, which holds everything itself.
     folder: Option<Folder>,
@@ -46,6 +47,8 @@ pub struct StorageShare {
 
 impl Checkpoint {
     /// Opens a Hugging Face folder, or a GGUF file, or a folder that holds nothing but one GGUF file.
+    ///
+    /// Any part of a split GGUF file (`stem-00001-of-00003.gguf`) opens all of them.
     ///
     /// Weight files are mapped: they must not be changed or cut while the checkpoint is in use.
     ///
@@ -70,7 +73,7 @@ impl Checkpoint {
         if path.file_name().is_some_and(|name| name == CONFIG || name == sharded::SINGLE || name == sharded::INDEX) {
             return Self::open_folder(path.parent().unwrap_or(Path::new(".")));
         }
-        Self::from_gguf(&path.display().to_string(), Some(path.to_owned()), map(path)?)
+        Self::from_gguf_file(path)
     }
 
     /// A Hugging Face folder that is in memory: `label` names it in messages, `files` are its files by name.
@@ -97,7 +100,9 @@ impl Checkpoint {
     ///
     /// As [`Checkpoint::open`].
     pub fn from_gguf_bytes(label: &str, bytes: Bytes) -> Result<Self, CheckpointError> {
-        Self::from_gguf(label, None, bytes)
+        let gguf::Gguf { metadata, pairs, tensors } = gguf::parts::whole(label, &bytes)?;
+        let weights = Weights { files: vec![(label.to_owned(), bytes)], tensors };
+        Ok(Self::from_gguf(label, None, metadata, pairs, weights))
     }
 
     /// Declares settings harmless that nothing reads (`--allow-unread KEY=REASON`).
@@ -113,8 +118,7 @@ impl Checkpoint {
         if !folder.has(CONFIG)
             && let Some(file) = only_gguf(path, &folder)?
         {
-            let file = path.join(file);
-            return Self::from_gguf(&file.display().to_string(), Some(file.clone()), map(&file)?);
+            return Self::from_gguf_file(&path.join(file));
         }
         Self::from_folder(Some(path.to_owned()), folder)
     }
@@ -146,14 +150,17 @@ impl Checkpoint {
         })?;
         let weights = sharded::read(&folder)?;
         let settings = Source { file, kind: CheckpointKind::HuggingFace, values, allowances: Vec::new() };
-        Ok(Self { path, label, settings: Arc::new(settings), weights, folder: Some(folder) })
+        Ok(Self { path, label, settings: Arc::new(settings), pairs: RawPairs::new(), weights, folder: Some(folder) })
     }
 
-    fn from_gguf(label: &str, path: Option<PathBuf>, bytes: Bytes) -> Result<Self, CheckpointError> {
-        let gguf::Gguf { metadata, tensors } = gguf::read(label, &bytes)?;
+    fn from_gguf_file(path: &Path) -> Result<Self, CheckpointError> {
+        let Joined { path, metadata, pairs, weights } = gguf::parts::open(path)?;
+        Ok(Self::from_gguf(&path.display().to_string(), Some(path.clone()), metadata, pairs, weights))
+    }
+
+    fn from_gguf(label: &str, path: Option<PathBuf>, metadata: BTreeMap<String, Value>, pairs: RawPairs, weights: Weights) -> Self {
         let settings = Source { file: label.to_owned(), kind: CheckpointKind::Gguf, values: metadata, allowances: Vec::new() };
-        let weights = Weights { files: vec![(label.to_owned(), bytes)], tensors };
-        Ok(Self { path, label: label.to_owned(), settings: Arc::new(settings), weights, folder: None })
+        Self { path, label: label.to_owned(), settings: Arc::new(settings), pairs, weights, folder: None }
     }
 
     /// The format.
@@ -178,6 +185,12 @@ impl Checkpoint {
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings::new(Arc::clone(&self.settings))
+    }
+
+    /// The metadata of a GGUF file in its order: every key with its whole pair (key, type and value) as it lies in the file, for
+    /// whoever writes the file again. None for a folder.
+    pub fn gguf_pairs(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.pairs.iter().map(|(key, pair)| (key.as_str(), &**pair))
     }
 
     /// The files of the tokenizer and its neighbours.
@@ -250,7 +263,7 @@ impl Checkpoint {
     fn stored(&self, name: &str, tensor: &Announced) -> Result<StoredTensor, CheckpointError> {
         let file = match &self.folder {
             Some(folder) => folder.label(&self.weights.files[tensor.file].0),
-            None => self.label.clone(),
+            None => self.weights.files[tensor.file].0.clone(),
         };
         match tensor.stored_as {
             StoredAs::Read(storage) => {
@@ -328,7 +341,7 @@ impl Checkpoint {
 /// The name of the only GGUF file of a folder; `None` where it has none.
 fn only_gguf(path: &Path, folder: &Folder) -> Result<Option<String>, CheckpointError> {
     let is_gguf = |name: &String| Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
-    let mut files: Vec<String> = folder.names(None)?.into_iter().filter(is_gguf).collect();
+    let mut files = gguf::parts::first_parts(&folder.names(None)?.into_iter().filter(is_gguf).collect::<Vec<_>>());
     if files.len() > 1 {
         return Err(CheckpointError::NotFound(Box::new(Fault {
             file: path.display().to_string(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{CachedModel, HubCache, Usable, is_name, usable};
 use crate::error::{CheckpointError, Fault, Place, clip};
+use crate::gguf::parts::first_parts;
 
 /// Where a model is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,9 @@ pub fn models_in(folder: &Path) -> Result<Vec<LocalModel>, CheckpointError> {
         }
     }
     models.sort_by(|a, b| a.path.cmp(&b.path));
+    let names: Vec<String> = models.iter().filter_map(|model| Some(model.path.file_name()?.to_string_lossy().into_owned())).collect();
+    let first = first_parts(&names);
+    models.retain(|model| model.path.file_name().is_some_and(|name| first.iter().any(|first| name.to_string_lossy() == *first)));
     Ok(models)
 }
 

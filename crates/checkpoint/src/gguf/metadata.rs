@@ -3,6 +3,7 @@ use std::collections::btree_map::Entry;
 
 use glassbox_tensor::Bytes;
 
+use super::RawPairs;
 use super::cursor::Cursor;
 use crate::CheckpointError;
 use crate::error::{Place, clip};
@@ -157,13 +158,15 @@ impl Strings {
     }
 }
 
-pub(super) fn read(cursor: &mut Cursor<'_>, count: usize) -> Result<BTreeMap<String, Value>, CheckpointError> {
+pub(super) fn read(cursor: &mut Cursor<'_>, count: usize) -> Result<(BTreeMap<String, Value>, RawPairs), CheckpointError> {
     let mut metadata = BTreeMap::new();
+    let mut pairs = RawPairs::new();
     for _ in 0..count {
         let start = cursor.at();
         let key = cursor.text("a metadata key")?.to_owned();
         let value_type = value_type(cursor)?;
         let value = value(cursor, value_type, &key)?;
+        pairs.push((key.clone(), cursor.file().slice(start..cursor.at()).expect("the cursor has walked these bytes")));
         match metadata.entry(key) {
             Entry::Vacant(entry) => {
                 entry.insert(value);
@@ -180,7 +183,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, count: usize) -> Result<BTreeMap<Str
             }
         }
     }
-    Ok(metadata)
+    Ok((metadata, pairs))
 }
 
 fn value_type(cursor: &mut Cursor<'_>) -> Result<ValueType, CheckpointError> {

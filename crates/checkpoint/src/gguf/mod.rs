@@ -8,6 +8,7 @@
 
 mod cursor;
 mod metadata;
+pub(crate) mod parts;
 mod tensor_type;
 mod tensors;
 
@@ -26,10 +27,14 @@ pub use metadata::Strings;
 const MAGIC: &[u8; 4] = b"GGUF";
 const DEFAULT_ALIGNMENT: usize = 32; // bytes; the specification's value where `general.alignment` is absent
 
+/// Every key with the bytes of its pair (key, type and value as they lie in the file), in the file's order.
+pub(crate) type RawPairs = Vec<(String, Bytes)>;
+
 /// What a GGUF file holds.
 #[derive(Debug)]
 pub(crate) struct Gguf {
     pub(crate) metadata: BTreeMap<String, Value>,
+    pub(crate) pairs: RawPairs,
     pub(crate) tensors: BTreeMap<String, Announced>,
 }
 
@@ -45,11 +50,10 @@ pub(crate) fn read(label: &str, bytes: &Bytes) -> Result<Gguf, CheckpointError> 
     check_version(label, cursor.u32("the version")?)?;
     let tensor_count = cursor.count("tensors", tensors::SHORTEST_INFO)?;
     let key_count = cursor.count("metadata keys", metadata::SHORTEST_PAIR)?;
-    let metadata = metadata::read(&mut cursor, key_count)?;
-    refuse_split(label, &metadata)?;
+    let (metadata, pairs) = metadata::read(&mut cursor, key_count)?;
     let alignment = alignment(label, &metadata)?;
     let tensors = tensors::read(&mut cursor, tensor_count, alignment)?;
-    Ok(Gguf { metadata, tensors })
+    Ok(Gguf { metadata, pairs, tensors })
 }
 
 fn check_magic(label: &str, bytes: &[u8]) -> Result<(), CheckpointError> {
@@ -92,19 +96,6 @@ fn check_version(label: &str, version: u32) -> Result<(), CheckpointError> {
         found,
         remedy: remedy.to_owned(),
     })))
-}
-
-fn refuse_split(label: &str, metadata: &BTreeMap<String, Value>) -> Result<(), CheckpointError> {
-    match metadata.get("split.count") {
-        Some(Value::Integer(count)) if *count > 1 => Err(CheckpointError::Unsupported(Box::new(Fault {
-            file: label.to_owned(),
-            place: Place::Key("split.count".to_owned()),
-            wanted: "a model in one file".to_owned(),
-            found: format!("one part of {count}"),
-            remedy: "join the parts with `llama-gguf-split --merge`".to_owned(),
-        }))),
-        _ => Ok(()),
-    }
 }
 
 fn alignment(label: &str, metadata: &BTreeMap<String, Value>) -> Result<usize, CheckpointError> {

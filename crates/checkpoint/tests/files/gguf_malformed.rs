@@ -167,7 +167,7 @@ fn versions_and_byte_orders_that_are_not_read_are_named() {
 #[test]
 fn one_part_of_a_split_model_is_refused_with_the_way_to_join_it() {
     let bytes = gguf(&[kv("split.count", 2, &3_u16.to_le_bytes())], &[], 32, b"");
-    refused(open_gguf(&bytes), "unsupported", &["split.count", "one part of 3", "--merge"]);
+    refused(open_gguf(&bytes), "unsupported", &["split.count", "one part of 3", "by its path"]);
 }
 
 #[test]

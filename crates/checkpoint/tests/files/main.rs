@@ -4,6 +4,7 @@ mod cache;
 mod folders;
 mod gguf_files;
 mod gguf_malformed;
+mod gguf_parts;
 mod locate;
 mod mutations;
 mod safetensors_malformed;
