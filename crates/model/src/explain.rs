@@ -206,6 +206,8 @@ fn name(activation: Activation) -> &'static str {
         Activation::GeluErf => "gelu by erf",
         Activation::GeluTanh => "gelu by tanh",
         Activation::Silu => "silu",
+        Activation::ReluSquared => "squared relu",
+        Activation::Sigmoid => "sigmoid",
     }
 }
 

@@ -19,9 +19,11 @@ vector_twin! {
 fn activate_each(activation: Activation, x: &mut [f32]) {
     match activation {
         Activation::Relu => x.iter_mut().for_each(|x| *x = relu(*x)),
+        Activation::ReluSquared => x.iter_mut().for_each(|x| *x = relu_squared(*x)),
         Activation::GeluErf => x.iter_mut().for_each(|x| *x = gelu_erf(*x)),
         Activation::GeluTanh => x.iter_mut().for_each(|x| *x = gelu_tanh(*x)),
         Activation::Silu => x.iter_mut().for_each(|x| *x = silu(*x)),
+        Activation::Sigmoid => x.iter_mut().for_each(|x| *x = sigmoid(*x)),
     }
 }
 
@@ -30,9 +32,11 @@ fn gate_each(activation: Activation, gate: &[f32], up: &mut [f32]) {
     let pairs = gate.iter().zip(up);
     match activation {
         Activation::Relu => pairs.for_each(|(gate, up)| *up *= relu(*gate)),
+        Activation::ReluSquared => pairs.for_each(|(gate, up)| *up *= relu_squared(*gate)),
         Activation::GeluErf => pairs.for_each(|(gate, up)| *up *= gelu_erf(*gate)),
         Activation::GeluTanh => pairs.for_each(|(gate, up)| *up *= gelu_tanh(*gate)),
         Activation::Silu => pairs.for_each(|(gate, up)| *up *= silu(*gate)),
+        Activation::Sigmoid => pairs.for_each(|(gate, up)| *up *= sigmoid(*gate)),
     }
 }
 
@@ -40,6 +44,12 @@ fn gate_each(activation: Activation, gate: &[f32], up: &mut [f32]) {
 #[inline(always)]
 fn relu(x: f32) -> f32 {
     if x <= 0.0 { 0.0 } else { x }
+}
+
+/// `max(x, 0)²`
+#[inline(always)]
+fn relu_squared(x: f32) -> f32 {
+    relu(x) * relu(x)
 }
 
 /// `(x/2) (1 + erf(x/√2))`
@@ -60,4 +70,10 @@ fn gelu_tanh(x: f32) -> f32 {
 #[inline(always)]
 fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
+}
+
+/// `1 / (1 + exp(-x))`; for `x` far below zero the divisor is infinite and the result 0.
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
 }

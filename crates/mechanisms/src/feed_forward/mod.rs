@@ -10,22 +10,28 @@ use crate::Kernels;
 /// The function between the two linear maps of a feed-forward layer.
 ///
 /// The names that model files use are not these: `gelu` there is [`Activation::GeluErf`]; `gelu_new`, `gelu_fast` and
-/// `gelu_pytorch_tanh` are [`Activation::GeluTanh`]; `swish` is [`Activation::Silu`].
+/// `gelu_pytorch_tanh` are [`Activation::GeluTanh`]; `swish` is [`Activation::Silu`]; `relu2` is [`Activation::ReluSquared`].
+///
+/// On a gate they have names of their own: GLU (sigmoid), ReGLU, `GeGLU`, `SwiGLU` (Shazeer 2020, arXiv:2002.05202).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `max(x, 0)`
     Relu,
+    /// `max(x, 0)²`
+    ReluSquared,
     /// `x Φ(x) = x/2 (1 + erf(x/√2))`, the definition of GELU
     GeluErf,
     /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`, an approximation of GELU, up to 4.8e-4 away from it
     GeluTanh,
     /// `x / (1 + exp(-x))`
     Silu,
+    /// `1 / (1 + exp(-x))`, the gate of the first gated layers
+    Sigmoid,
 }
 
 impl Activation {
     /// Every activation, in the order of the enum.
-    pub const ALL: [Self; 4] = [Self::Relu, Self::GeluErf, Self::GeluTanh, Self::Silu];
+    pub const ALL: [Self; 6] = [Self::Relu, Self::ReluSquared, Self::GeluErf, Self::GeluTanh, Self::Silu, Self::Sigmoid];
 }
 
 /// Replaces every number by its activation.

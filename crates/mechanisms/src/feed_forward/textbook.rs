@@ -12,19 +12,22 @@ use crate::matmul::textbook::project;
 /// The activation of one number, in the number type `F`.
 ///
 /// Source: Hendrycks and Gimpel 2016, Gaussian Error Linear Units (arXiv:1606.08415), for both GELUs;
-/// Elfwing et al. 2017 (arXiv:1702.03118) for SiLU.
+/// Elfwing et al. 2017 (arXiv:1702.03118) for SiLU; So et al. 2021, Primer (arXiv:2109.08668) for the squared ReLU;
+/// Dauphin et al. 2016 (arXiv:1612.08083) for the sigmoid as a gate.
 pub fn activate<F: NdFloat>(activation: Activation, x: F) -> F {
     let number = |value: f64| F::from(value).expect("f32 and f64 hold constants, rounded");
     let (half, one) = (number(0.5), F::one());
     match activation {
-        Activation::Relu if x <= F::zero() => F::zero(),
+        Activation::Relu | Activation::ReluSquared if x <= F::zero() => F::zero(),
         Activation::Relu => x, // a NaN, too: `max` would swallow it
+        Activation::ReluSquared => x * x,
         Activation::GeluErf => half * x * (one + erf(x / number(SQRT_2))),
         Activation::GeluTanh => {
             let root_2_over_pi = number(FRAC_2_SQRT_PI / SQRT_2);
             half * x * (one + (root_2_over_pi * (x + number(0.044_715) * x * x * x)).tanh())
         }
         Activation::Silu => x / (one + (-x).exp()),
+        Activation::Sigmoid => one / (one + (-x).exp()),
     }
 }
 
