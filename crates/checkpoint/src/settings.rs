@@ -115,6 +115,12 @@ impl Settings {
         self.source.values.get(&key).is_some_and(|value| !matches!(value, Value::Null)) || self.has_below(&key)
     }
 
+    /// Whether `key` is there with the value null, which some keys tell apart from being absent. Marks it as read.
+    #[must_use]
+    pub fn is_null(&self, key: &str) -> bool {
+        matches!(self.source.values.get(&self.full(key)), Some(Value::Null)) && self.look(key).is_none()
+    }
+
     /// The keys of this section that are there, relative to it, in alphabetical order. Marks nothing.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.source.values.keys().filter_map(|key| key.strip_prefix(&self.prefix))

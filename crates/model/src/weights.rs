@@ -86,7 +86,8 @@ impl Reader<'_> {
     }
 
     fn name(&self, pattern: &str, layer: usize) -> String {
-        pattern.replace("{body}", self.body).replace("{layer}", &layer.to_string())
+        let outside = self.body.strip_suffix("model.").filter(|outside| outside.ends_with('.')).unwrap_or_default();
+        pattern.replace("{body}", self.body).replace("{outside}", outside).replace("{layer}", &layer.to_string())
     }
 
     /// A tied head that is stored all the same must be the embedding table again.

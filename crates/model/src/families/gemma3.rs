@@ -1,7 +1,7 @@
 //! Gemma 3, its language model: most layers see a window and rotate faster, every sixth sees everything; norms on both sides of each
 //! part, and on queries and keys.
 
-use glassbox_checkpoint::Expected::{Absent, Bool, Text};
+use glassbox_checkpoint::Expected::{Absent, Bool};
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
@@ -20,16 +20,6 @@ pub(super) const GEMMA3: Family = Family {
     architectures: &["gemma3"],
     huggingface: Dialect {
         must: &[
-            Must {
-                key: "hidden_activation",
-                allowed: &[Text("gelu_pytorch_tanh")],
-                why: "Gemma 3's gate is GELU by tanh; running it otherwise would give wrong numbers",
-            },
-            Must {
-                key: "hidden_act",
-                allowed: &[Text("gelu_pytorch_tanh"), Text("gelu")],
-                why: "an older key; `hidden_activation` decides, and only GELU by tanh is implemented",
-            },
             Must { key: "use_bidirectional_attention", allowed: &[Bool(false)], why: "only causal attention is implemented" },
             Must {
                 key: "attn_logit_softcapping",
@@ -37,10 +27,10 @@ pub(super) const GEMMA3: Family = Family {
                 why: "the definition of Gemma 3 does not say where such a cap belongs",
             },
         ],
-        ignore: &[Ignored {
-            name: "_sliding_window_pattern",
-            reason: "the original program reads `layer_types` or `sliding_window_pattern`",
-        }],
+        ignore: &[
+            Ignored { name: "hidden_act", reason: "an older key; the original program reads `hidden_activation`" },
+            Ignored { name: "_sliding_window_pattern", reason: "the original program reads `layer_types` or `sliding_window_pattern`" },
+        ],
         blueprint: from_config,
         bodies: &["model.", "model.language_model.", "language_model.model.", ""],
         tensors: FOLDER_TENSORS,
@@ -51,14 +41,14 @@ pub(super) const GEMMA3: Family = Family {
             Ignored { name: "multi_modal_projector.*", reason: "brings pictures in; the language model is run alone" },
         ],
     },
-    gguf: Dialect {
+    gguf: Some(Dialect {
         must: &[Must { key: "gemma3.attention.causal", allowed: &[Bool(true)], why: "only causal attention is implemented" }],
         ignore: &[],
         blueprint: from_gguf,
         bodies: &[""],
         tensors: GGUF_TENSORS,
         spare: &[],
-    },
+    }),
     proof: Proof { fixtures: &["gemma3-gqa", "gemma3-mqa"], source: "models/gemma3/modeling_gemma3.py" },
 };
 
@@ -92,8 +82,9 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         scale: one_over_root(file.positive("query_pre_attn_scalar", settings.optional_f64("query_pre_attn_scalar")?.unwrap_or(256.0))?),
         bias,
         eps: file.eps_or("rms_norm_eps", 1e-6)?,
-        layers: alternate(&local, &window(settings.optional_usize("sliding_window")?.or(Some(4096))), &local_rotation, &global_rotation),
+        layers: alternate(&local, &file.window_of_layers("sliding_window", 4096, &local)?, &local_rotation, &global_rotation),
         head: file.head_by_setting(true)?,
+        activation: file.activation("hidden_activation", Activation::GeluTanh)?,
         soft_cap: file.soft_cap("final_logit_softcapping", cap)?,
     }))
 }
@@ -131,19 +122,20 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
             &global_rotation,
         ),
         head: file.head_by_tensor(),
+        activation: Activation::GeluTanh,
         soft_cap: file.soft_cap("gemma3.final_logit_softcapping", cap)?,
     }))
 }
 
 /// Which layers see a window: all but every `pattern`-th.
-fn locals(file: &Reading<'_>, key: &str, layers: usize, pattern: usize) -> Result<Vec<bool>, ModelError> {
+pub(super) fn locals(file: &Reading<'_>, key: &str, layers: usize, pattern: usize) -> Result<Vec<bool>, ModelError> {
     if pattern == 0 {
         return Err(file.settings.refuse(key, "a number above 0", "0", "correct the value in the file").into());
     }
     Ok((1..=layers).map(|count| !count.is_multiple_of(pattern)).collect())
 }
 
-fn alternate(local: &[bool], window: &Window, local_rotation: &Rotation, global_rotation: &Rotation) -> Vec<Layer> {
+pub(super) fn alternate(local: &[bool], window: &Window, local_rotation: &Rotation, global_rotation: &Rotation) -> Vec<Layer> {
     let layer = |local: &bool| match local {
         true => Layer { window: *window, rotation: local_rotation.clone() },
         false => Layer { window: Window::Whole, rotation: global_rotation.clone() },
@@ -152,27 +144,28 @@ fn alternate(local: &[bool], window: &Window, local_rotation: &Rotation, global_
 }
 
 /// What differs between two models of this family.
-struct Sizes {
-    vocab: usize,
-    d_model: usize,
-    hidden: usize,
-    context: usize,
-    heads: Heads,
-    scale: f32,
-    bias: AttentionBias,
-    eps: f32,
-    layers: Vec<Layer>,
-    head: HeadMatrix,
-    soft_cap: SoftCap,
+pub(super) struct Sizes {
+    pub(super) vocab: usize,
+    pub(super) d_model: usize,
+    pub(super) hidden: usize,
+    pub(super) context: usize,
+    pub(super) heads: Heads,
+    pub(super) scale: f32,
+    pub(super) bias: AttentionBias,
+    pub(super) eps: f32,
+    pub(super) layers: Vec<Layer>,
+    pub(super) head: HeadMatrix,
+    pub(super) activation: Activation,
+    pub(super) soft_cap: SoftCap,
 }
 
-fn blueprint(sizes: Sizes) -> Blueprint {
+pub(super) fn blueprint(sizes: Sizes) -> Blueprint {
     Blueprint {
         family: GEMMA3.name,
         vocab: sizes.vocab,
         d_model: sizes.d_model,
         context: sizes.context,
-        embedding_scale: (sizes.d_model as f64).sqrt() as f32, // rounded to the dtype of the run, f32; a bf16 run rounds √3072 to 55.5
+        embedding_scale: embedding_scale(sizes.d_model),
         learned_positions: LearnedPositions::None,
         norm: Norm::Rms { eps: sizes.eps },
         norm_places: NormPlaces::BeforeAndAfter,
@@ -183,17 +176,22 @@ fn blueprint(sizes: Sizes) -> Blueprint {
             bias: sizes.bias,
             query_key_norm: QueryKeyNorm::EachHead,
         },
-        feed_forward: FeedForward::Gated { hidden: sizes.hidden, activation: Activation::GeluTanh, bias: Bias::None },
+        feed_forward: FeedForward::Gated { hidden: sizes.hidden, activation: sizes.activation, bias: Bias::None },
         layers: sizes.layers,
         unembedding: Unembedding { head: sizes.head, soft_cap: sizes.soft_cap },
     }
+}
+
+/// √d_model, rounded to the dtype of the run, which is f32; a bf16 run rounds √3072 to 55.5.
+pub(super) fn embedding_scale(d_model: usize) -> f32 {
+    (d_model as f64).sqrt() as f32
 }
 
 const AS_IS: Layout = Layout::AsIs;
 const GAIN: Layout = Layout::GainMinusOne;
 
 /// Names of a folder; norms are stored as their gain minus one.
-const FOLDER_TENSORS: &[TensorRow] = &[
+pub(super) const FOLDER_TENSORS: &[TensorRow] = &[
     TensorRow::new("{body}embed_tokens.weight", &[Slot::Embedding], AS_IS),
     TensorRow::new("{body}layers.{layer}.input_layernorm.weight", &[Slot::Norm1Gain], GAIN),
     TensorRow::new("{body}layers.{layer}.self_attn.q_proj.weight", &[Slot::WQuery], AS_IS),
@@ -213,11 +211,11 @@ const FOLDER_TENSORS: &[TensorRow] = &[
     TensorRow::new("{body}layers.{layer}.mlp.down_proj.weight", &[Slot::WDown], AS_IS),
     TensorRow::new("{body}layers.{layer}.post_feedforward_layernorm.weight", &[Slot::AfterFeedForwardGain], GAIN),
     TensorRow::new("{body}norm.weight", &[Slot::NormGain], GAIN),
-    TensorRow::new("lm_head.weight", &[Slot::WUnembedding], AS_IS),
+    TensorRow::new("{outside}lm_head.weight", &[Slot::WUnembedding], AS_IS),
 ];
 
 /// Names of a GGUF file; the converter has added the one to every gain.
-const GGUF_TENSORS: &[TensorRow] = &[
+pub(super) const GGUF_TENSORS: &[TensorRow] = &[
     TensorRow::new("token_embd.weight", &[Slot::Embedding], AS_IS),
     TensorRow::new("blk.{layer}.attn_norm.weight", &[Slot::Norm1Gain], AS_IS),
     TensorRow::new("blk.{layer}.attn_q.weight", &[Slot::WQuery], AS_IS),

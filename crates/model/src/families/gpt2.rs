@@ -1,6 +1,6 @@
 //! GPT-2: learned positions, layer norms, biases everywhere, no gate, one matrix for queries, keys and values.
 
-use glassbox_checkpoint::Expected::{Bool, Integer, Text};
+use glassbox_checkpoint::Expected::{Bool, Integer};
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
@@ -19,11 +19,6 @@ pub(super) const GPT2: Family = Family {
     architectures: &["gpt2"],
     huggingface: Dialect {
         must: &[
-            Must {
-                key: "activation_function",
-                allowed: &[Text("gelu_new"), Text("gelu_pytorch_tanh")],
-                why: "GPT-2's activation is GELU by tanh; running it otherwise would give wrong numbers",
-            },
             Must { key: "scale_attn_weights", allowed: &[Bool(true)], why: "scores without a scale are not implemented" },
             Must {
                 key: "scale_attn_by_inverse_layer_idx",
@@ -53,14 +48,14 @@ pub(super) const GPT2: Family = Family {
             Ignored { name: "{body}h.{layer}.attn.masked_bias", reason: "the value of masked scores" },
         ],
     },
-    gguf: Dialect {
+    gguf: Some(Dialect {
         must: &[Must { key: "gpt2.attention.causal", allowed: &[Bool(true)], why: "only causal attention is implemented" }],
         ignore: &[],
         blueprint: from_gguf,
         bodies: &[""],
         tensors: GGUF_TENSORS,
         spare: &[],
-    },
+    }),
     proof: Proof { fixtures: &["gpt2"], source: "models/gpt2/modeling_gpt2.py" },
 };
 
@@ -74,6 +69,7 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         hidden: settings.optional_usize("n_inner")?.unwrap_or(d_model.saturating_mul(4)),
         heads: file.heads("n_head", "n_head_kv", "head_dim", "n_embd")?,
         layers: file.layers("n_layer")?,
+        activation: file.activation("activation_function", Activation::GeluTanh)?,
         eps: file.eps("layer_norm_epsilon")?,
         head: file.head_by_setting(true)?,
     }))
@@ -88,6 +84,7 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         hidden: settings.usize("gpt2.feed_forward_length")?,
         heads: file.gguf_heads("gpt2")?,
         layers: file.layers("gpt2.block_count")?,
+        activation: Activation::GeluTanh,
         eps: file.eps("gpt2.attention.layer_norm_epsilon")?,
         head: file.head_by_tensor(),
     }))
@@ -101,6 +98,7 @@ struct Sizes {
     hidden: usize,
     heads: Heads,
     layers: usize,
+    activation: Activation,
     eps: f32,
     head: HeadMatrix,
 }
@@ -116,7 +114,7 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
         norm: Norm::Layer { eps: sizes.eps },
         norm_places: NormPlaces::Before,
         attention: attention(sizes.heads, AttentionBias::All),
-        feed_forward: FeedForward::Plain { hidden: sizes.hidden, activation: Activation::GeluTanh, bias: Bias::Added },
+        feed_forward: FeedForward::Plain { hidden: sizes.hidden, activation: sizes.activation, bias: Bias::Added },
         layers: vec![Layer { window: Window::Whole, rotation: Rotation::None }; sizes.layers],
         unembedding: Unembedding { head: sizes.head, soft_cap: SoftCap::None },
     }

@@ -1,6 +1,6 @@
 //! Llama 1 to 3.x and the many models that call themselves so. The other families with a gate share its tensor names.
 
-use glassbox_checkpoint::Expected::{Bool, Float, Integer, Text};
+use glassbox_checkpoint::Expected::{Bool, Float, Integer};
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
@@ -18,11 +18,6 @@ pub(super) const LLAMA: Family = Family {
     architectures: &["llama"],
     huggingface: Dialect {
         must: &[
-            Must {
-                key: "hidden_act",
-                allowed: &[Text("silu")],
-                why: "Llama's gate is SiLU; running it otherwise would give wrong numbers",
-            },
             Must { key: "partial_rotary_factor", allowed: &[Float(1.0)], why: "only rotation of the whole head is implemented" },
             Must {
                 key: "rope_interleaved",
@@ -40,14 +35,14 @@ pub(super) const LLAMA: Family = Family {
         tensors: FOLDER_TENSORS,
         spare: &[Ignored { name: "{body}layers.{layer}.self_attn.rotary_emb.inv_freq", reason: "computed from the base of the rotation" }],
     },
-    gguf: Dialect {
+    gguf: Some(Dialect {
         must: GGUF_MUST,
         ignore: &[Ignored { name: "llama.tensor_data_layout", reason: "names the layout that all files have today" }],
         blueprint: from_gguf,
         bodies: &[""],
         tensors: GGUF_TENSORS,
         spare: &[Ignored { name: "rope_freqs.weight", reason: "read with the rotation" }],
-    },
+    }),
     proof: Proof {
         fixtures: &["llama-mha", "llama-gqa", "llama-mqa", "llama-scaled", "llama-dynamic", "llama-biased"],
         source: "models/llama/modeling_llama.py",
@@ -61,14 +56,31 @@ const GGUF_MUST: &[Must] = &[
 ];
 
 fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
+    let heads = file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?;
+    let activation = file.activation("hidden_act", Activation::Silu)?;
+    like_in_folder(file, &Like { family: LLAMA.name, heads, activation, context: 2048, tied: false })
+}
+
+/// What other families, whose folders otherwise read like Llama's, answer for themselves.
+pub(super) struct Like {
+    pub(super) family: &'static str,
+    pub(super) heads: Heads,
+    pub(super) activation: Activation,
+    /// What `transformers` documents for files that do not say `max_position_embeddings`.
+    pub(super) context: usize,
+    /// What it documents for files that do not say `tie_word_embeddings`.
+    pub(super) tied: bool,
+}
+
+/// The blueprint of a folder that reads like Llama's.
+pub(super) fn like_in_folder(file: &Reading<'_>, like: &Like) -> Result<Blueprint, ModelError> {
     let settings = file.settings;
     let layers = file.layers("num_hidden_layers")?;
-    let context = settings.usize("max_position_embeddings")?;
-    let heads = file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?;
-    let rotation = rotary::from_config(settings, heads.d_head(), 10_000.0, context)?;
+    let context = settings.optional_usize("max_position_embeddings")?.unwrap_or(like.context);
+    let rotation = rotary::from_config(settings, like.heads.d_head(), 10_000.0, context)?;
     let bias = |key| settings.optional_bool(key).map(|bias| bias.unwrap_or(false));
     Ok(Blueprint {
-        family: LLAMA.name,
+        family: like.family,
         vocab: settings.usize("vocab_size")?,
         d_model: settings.usize("hidden_size")?,
         context,
@@ -76,31 +88,37 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         learned_positions: LearnedPositions::None,
         norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
         norm_places: NormPlaces::Before,
-        attention: attention(heads, if bias("attention_bias")? { AttentionBias::All } else { AttentionBias::None }),
+        attention: attention(like.heads, if bias("attention_bias")? { AttentionBias::All } else { AttentionBias::None }),
         feed_forward: FeedForward::Gated {
             hidden: settings.usize("intermediate_size")?,
-            activation: Activation::Silu,
+            activation: like.activation,
             bias: if bias("mlp_bias")? { Bias::Added } else { Bias::None },
         },
         layers: vec![Layer { window: Window::Whole, rotation }; layers],
-        unembedding: Unembedding { head: file.head_by_setting(false)?, soft_cap: SoftCap::None },
+        unembedding: Unembedding { head: file.head_by_setting(like.tied)?, soft_cap: SoftCap::None },
     })
 }
 
 fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
+    like_in_gguf(file, LLAMA.name, "llama", Activation::Silu)
+}
+
+/// The blueprint of a GGUF file that reads like Llama's, under the keys of `arch`.
+pub(super) fn like_in_gguf(file: &Reading<'_>, family: &'static str, arch: &str, activation: Activation) -> Result<Blueprint, ModelError> {
     let settings = file.settings;
-    let layers = file.layers("llama.block_count")?;
-    let heads = file.gguf_heads("llama")?;
-    let rotation = rotary::from_gguf(file, "llama", heads.d_head())?;
+    let key = |name: &str| format!("{arch}.{name}");
+    let layers = file.layers(&key("block_count"))?;
+    let heads = file.gguf_heads(arch)?;
+    let rotation = rotary::from_gguf(file, arch, heads.d_head())?;
     let has = |name| file.checkpoint.contains_tensor(name);
     Ok(Blueprint {
-        family: LLAMA.name,
-        vocab: file.gguf_vocab("llama")?,
-        d_model: settings.usize("llama.embedding_length")?,
-        context: settings.usize("llama.context_length")?,
+        family,
+        vocab: file.gguf_vocab(arch)?,
+        d_model: settings.usize(&key("embedding_length"))?,
+        context: settings.usize(&key("context_length"))?,
         embedding_scale: 1.0,
         learned_positions: LearnedPositions::None,
-        norm: Norm::Rms { eps: file.eps("llama.attention.layer_norm_rms_epsilon")? },
+        norm: Norm::Rms { eps: file.eps(&key("attention.layer_norm_rms_epsilon"))? },
         norm_places: NormPlaces::Before,
         attention: attention(
             heads,
@@ -111,8 +129,8 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
             },
         ),
         feed_forward: FeedForward::Gated {
-            hidden: settings.usize("llama.feed_forward_length")?,
-            activation: Activation::Silu,
+            hidden: settings.usize(&key("feed_forward_length"))?,
+            activation,
             bias: if has("blk.0.ffn_gate.bias") { Bias::Added } else { Bias::None },
         },
         layers: vec![Layer { window: Window::Whole, rotation }; layers],
@@ -137,6 +155,8 @@ pub(super) const FOLDER_TENSORS: &[TensorRow] = &[
     TensorRow::new("{body}layers.{layer}.self_attn.k_proj.bias", &[Slot::BKey], AS_IS),
     TensorRow::new("{body}layers.{layer}.self_attn.v_proj.weight", &[Slot::WValue], AS_IS),
     TensorRow::new("{body}layers.{layer}.self_attn.v_proj.bias", &[Slot::BValue], AS_IS),
+    TensorRow::new("{body}layers.{layer}.self_attn.q_norm.weight", &[Slot::QueryNormGain], AS_IS),
+    TensorRow::new("{body}layers.{layer}.self_attn.k_norm.weight", &[Slot::KeyNormGain], AS_IS),
     TensorRow::new("{body}layers.{layer}.self_attn.o_proj.weight", &[Slot::WOut], AS_IS),
     TensorRow::new("{body}layers.{layer}.self_attn.o_proj.bias", &[Slot::BOut], AS_IS),
     TensorRow::new("{body}layers.{layer}.post_attention_layernorm.weight", &[Slot::Norm2Gain], AS_IS),

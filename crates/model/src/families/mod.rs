@@ -5,10 +5,14 @@
 //! a tensor that no table mentions is refused: a guess would give wrong numbers silently. Layouts move numbers, they never change them; the
 //! one exception is a norm stored as its gain minus one.
 
+mod gemma;
+mod gemma2;
 mod gemma3;
 mod gpt2;
 mod llama;
+mod mistral;
 mod qwen2;
+mod qwen3;
 mod reading;
 mod rotary;
 
@@ -19,7 +23,8 @@ use crate::blueprint::Blueprint;
 use crate::slot::Slot;
 
 /// Every family, in the order of error messages.
-pub(crate) const FAMILIES: &[&Family] = &[&llama::LLAMA, &qwen2::QWEN2, &gemma3::GEMMA3, &gpt2::GPT2];
+pub(crate) const FAMILIES: &[&Family] =
+    &[&llama::LLAMA, &mistral::MISTRAL, &qwen2::QWEN2, &qwen3::QWEN3, &gemma::GEMMA, &gemma2::GEMMA2, &gemma3::GEMMA3, &gpt2::GPT2];
 
 /// A family of models.
 pub(crate) struct Family {
@@ -30,7 +35,8 @@ pub(crate) struct Family {
     /// What a GGUF file calls it, in `general.architecture`.
     pub(crate) architectures: &'static [&'static str],
     pub(crate) huggingface: Dialect,
-    pub(crate) gguf: Dialect,
+    /// `None` where GGUF files call it by another family's name.
+    pub(crate) gguf: Option<Dialect>,
     /// Where the proof is that all this is right.
     pub(crate) proof: Proof,
 }
@@ -43,7 +49,8 @@ pub(crate) struct Dialect {
     pub(crate) ignore: &'static [Ignored],
     /// Answers the blueprint's questions.
     pub(crate) blueprint: fn(&Reading<'_>) -> Result<Blueprint, ModelError>,
-    /// What stands before a tensor's name, `{body}` in the table: the first for which the file has the embedding.
+    /// What stands before a tensor's name, `{body}` in the table: the first for which the file has the embedding. `{outside}` is what it
+    /// leaves without its own last `model.`.
     pub(crate) bodies: &'static [&'static str],
     /// Which tensor goes where. `{layer}` stands for the layer's index.
     pub(crate) tensors: &'static [TensorRow],
@@ -104,6 +111,8 @@ pub fn proofs() -> impl Iterator<Item = (&'static str, Proof)> {
 /// What a dialect reads from: the settings of the language model, and the tensors' names.
 pub(crate) struct Reading<'a> {
     pub(crate) settings: &'a Settings,
+    /// The settings outside them, in a model of several parts; else the same.
+    pub(crate) whole: &'a Settings,
     pub(crate) checkpoint: &'a Checkpoint,
 }
 
@@ -114,7 +123,7 @@ pub(crate) fn read(checkpoint: &Checkpoint) -> Result<(&'static Family, &'static
         CheckpointKind::Gguf => {
             let name = settings.str("general.architecture")?;
             let family = find(name, "general.architecture", settings.file(), |family| family.architectures)?;
-            (family, &family.gguf)
+            (family, family.gguf.as_ref().expect("a family with a name in GGUF files has a dialect for them"))
         }
         _ => {
             let name = settings.str("model_type")?;

@@ -1,14 +1,12 @@
 //! Qwen2 and Qwen2.5: Llama with biases at queries, keys and values, and in some models a sliding window in the upper layers.
 
-use glassbox_checkpoint::Expected::{Bool, Text};
+use glassbox_checkpoint::Expected::Bool;
 use glassbox_mechanisms::feed_forward::Activation;
 
-use super::llama::{FOLDER_TENSORS, attention};
-use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
+use super::llama::{FOLDER_TENSORS, Like, attention, like_in_folder, like_in_gguf};
+use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow};
 use crate::ModelError;
-use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, FeedForward, Layer, LearnedPositions, Norm, NormPlaces, SoftCap, Unembedding, Window,
-};
+use crate::blueprint::{AttentionBias, Blueprint, Layer, Window};
 use crate::slot::Slot;
 
 pub(super) const QWEN2: Family = Family {
@@ -16,57 +14,41 @@ pub(super) const QWEN2: Family = Family {
     model_types: &["qwen2"],
     architectures: &["qwen2"],
     huggingface: Dialect {
-        must: &[
-            Must {
-                key: "hidden_act",
-                allowed: &[Text("silu")],
-                why: "Qwen2's gate is SiLU; running it otherwise would give wrong numbers",
-            },
-            Must { key: "use_mrope", allowed: &[Bool(false)], why: "positions in several dimensions are not implemented" },
-        ],
+        must: &[Must { key: "use_mrope", allowed: &[Bool(false)], why: "positions in several dimensions are not implemented" }],
         ignore: &[],
         blueprint: from_config,
         bodies: &["model.", ""],
         tensors: FOLDER_TENSORS,
         spare: &[Ignored { name: "{body}layers.{layer}.self_attn.rotary_emb.inv_freq", reason: "computed from the base of the rotation" }],
     },
-    gguf: Dialect {
+    gguf: Some(Dialect {
         must: &[Must { key: "qwen2.attention.causal", allowed: &[Bool(true)], why: "only causal attention is implemented" }],
         ignore: &[],
         blueprint: from_gguf,
         bodies: &[""],
         tensors: GGUF_TENSORS,
         spare: &[],
-    },
+    }),
     proof: Proof { fixtures: &["qwen2-gqa", "qwen2-window", "qwen2-yarn"], source: "models/qwen2/modeling_qwen2.py" },
 };
 
 fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
-    let settings = file.settings;
-    let layers = file.layers("num_hidden_layers")?;
-    let context = settings.usize("max_position_embeddings")?;
     let heads = file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?;
-    let rotation = rotary::from_config(settings, heads.d_head(), 10_000.0, context)?;
-    let windows = windows(file, layers)?;
-    Ok(Blueprint {
-        family: QWEN2.name,
-        vocab: settings.usize("vocab_size")?,
-        d_model: settings.usize("hidden_size")?,
-        context,
-        embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
-        norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
-        norm_places: NormPlaces::Before,
-        attention: attention(heads, AttentionBias::QueryKeyValue),
-        feed_forward: FeedForward::Gated { hidden: settings.usize("intermediate_size")?, activation: Activation::Silu, bias: Bias::None },
-        layers: windows.into_iter().map(|window| Layer { window, rotation: rotation.clone() }).collect(),
-        unembedding: Unembedding { head: file.head_by_setting(false)?, soft_cap: SoftCap::None },
-    })
+    let activation = file.activation("hidden_act", Activation::Silu)?;
+    let like = like_in_folder(file, &Like { family: QWEN2.name, heads, activation, context: 32_768, tied: false })?;
+    let windows = windows(file, like.layers.len())?;
+    Ok(Blueprint { attention: attention(heads, AttentionBias::QueryKeyValue), ..with_windows(like, windows) })
+}
+
+/// The same model with a window for each layer.
+pub(super) fn with_windows(blueprint: Blueprint, windows: Vec<Window>) -> Blueprint {
+    let layers = blueprint.layers.into_iter().zip(windows).map(|(layer, window)| Layer { window, ..layer }).collect();
+    Blueprint { layers, ..blueprint }
 }
 
 /// `use_sliding_window` false: all layers see everything, whatever the other keys say. True: the layers that `layer_types` names, or
 /// without it those from `max_window_layers` on, see the last `sliding_window` tokens.
-fn windows(file: &Reading<'_>, layers: usize) -> Result<Vec<Window>, ModelError> {
+pub(super) fn windows(file: &Reading<'_>, layers: usize) -> Result<Vec<Window>, ModelError> {
     let settings = file.settings;
     let size = settings.optional_usize("sliding_window")?;
     let first = settings.optional_usize("max_window_layers")?.unwrap_or(28);
@@ -83,34 +65,14 @@ fn windows(file: &Reading<'_>, layers: usize) -> Result<Vec<Window>, ModelError>
 }
 
 fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
-    let settings = file.settings;
-    let layers = file.layers("qwen2.block_count")?;
-    let heads = file.gguf_heads("qwen2")?;
-    let rotation = rotary::from_gguf(file, "qwen2", heads.d_head())?;
-    Ok(Blueprint {
-        family: QWEN2.name,
-        vocab: file.gguf_vocab("qwen2")?,
-        d_model: settings.usize("qwen2.embedding_length")?,
-        context: settings.usize("qwen2.context_length")?,
-        embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
-        norm: Norm::Rms { eps: file.eps("qwen2.attention.layer_norm_rms_epsilon")? },
-        norm_places: NormPlaces::Before,
-        attention: attention(heads, AttentionBias::QueryKeyValue),
-        feed_forward: FeedForward::Gated {
-            hidden: settings.usize("qwen2.feed_forward_length")?,
-            activation: Activation::Silu,
-            bias: Bias::None,
-        },
-        layers: vec![Layer { window: Window::Whole, rotation }; layers],
-        unembedding: Unembedding { head: file.head_by_tensor(), soft_cap: SoftCap::None },
-    })
+    let like = like_in_gguf(file, QWEN2.name, "qwen2", Activation::Silu)?;
+    Ok(Blueprint { attention: attention(like.attention.heads, AttentionBias::QueryKeyValue), ..like })
 }
 
 const AS_IS: Layout = Layout::AsIs;
 
-/// Names of a GGUF file; q and k keep the order of the folder.
-const GGUF_TENSORS: &[TensorRow] = &[
+/// Names of a GGUF file; q and k keep the order of the folder. Shared by the families for which that holds.
+pub(super) const GGUF_TENSORS: &[TensorRow] = &[
     TensorRow::new("token_embd.weight", &[Slot::Embedding], AS_IS),
     TensorRow::new("blk.{layer}.attn_norm.weight", &[Slot::Norm1Gain], AS_IS),
     TensorRow::new("blk.{layer}.attn_q.weight", &[Slot::WQuery], AS_IS),
@@ -119,7 +81,10 @@ const GGUF_TENSORS: &[TensorRow] = &[
     TensorRow::new("blk.{layer}.attn_k.bias", &[Slot::BKey], AS_IS),
     TensorRow::new("blk.{layer}.attn_v.weight", &[Slot::WValue], AS_IS),
     TensorRow::new("blk.{layer}.attn_v.bias", &[Slot::BValue], AS_IS),
+    TensorRow::new("blk.{layer}.attn_q_norm.weight", &[Slot::QueryNormGain], AS_IS),
+    TensorRow::new("blk.{layer}.attn_k_norm.weight", &[Slot::KeyNormGain], AS_IS),
     TensorRow::new("blk.{layer}.attn_output.weight", &[Slot::WOut], AS_IS),
+    TensorRow::new("blk.{layer}.attn_output.bias", &[Slot::BOut], AS_IS),
     TensorRow::new("blk.{layer}.ffn_norm.weight", &[Slot::Norm2Gain], AS_IS),
     TensorRow::new("blk.{layer}.ffn_gate.weight", &[Slot::WGate], AS_IS),
     TensorRow::new("blk.{layer}.ffn_up.weight", &[Slot::WUp], AS_IS),

@@ -1,6 +1,7 @@
 //! What the families' readers share: counts, heads, norms and heads of the file, each checked as it is read.
 
 use glassbox_checkpoint::{Checkpoint, CheckpointKind, Settings};
+use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
 use super::{Dialect, Family, Reading};
@@ -13,14 +14,14 @@ pub(super) fn blueprint(family: &Family, dialect: &Dialect, settings: &Settings,
     if let Some(text) = &text {
         ignore_other_parts(family, settings, text)?;
     }
-    let settings = text.as_ref().unwrap_or(settings);
+    let (whole, settings) = (settings, text.as_ref().unwrap_or(settings));
     for rule in dialect.must {
         settings.must_be(rule.key, rule.allowed, rule.why)?;
     }
     for rule in dialect.ignore {
         settings.ignore(rule.name, rule.reason);
     }
-    let blueprint = (dialect.blueprint)(&Reading { settings, checkpoint })?;
+    let blueprint = (dialect.blueprint)(&Reading { settings, whole, checkpoint })?;
     for (size, name) in [(blueprint.vocab, "vocab"), (blueprint.d_model, "d_model"), (blueprint.feed_forward.hidden(), "hidden")] {
         if size == 0 {
             return Err(ModelError::EmptyAxis { file: settings.file().to_owned(), axis: name });
@@ -35,7 +36,16 @@ fn ignore_other_parts(family: &Family, whole: &Settings, text: &Settings) -> Res
         let wanted = format!("\"{}\"", family.model_types[0]);
         return Err(text.refuse("model_type", &wanted, &format!("\"{name}\""), "this language model is not implemented").into());
     }
-    for key in ["vision_config", "mm_tokens_per_image", "image_token_index", "boi_token_index", "eoi_token_index"] {
+    for key in [
+        "vision_config",
+        "mm_tokens_per_image",
+        "image_token_index",
+        "boi_token_index",
+        "eoi_token_index",
+        "image_token_id",
+        "boi_token_id",
+        "eoi_token_id",
+    ] {
         whole.ignore(key, "for pictures; the language model is run alone");
     }
     const TIED: &str = "tie_word_embeddings";
@@ -44,7 +54,6 @@ fn ignore_other_parts(family: &Family, whole: &Settings, text: &Settings) -> Res
             let (wanted, found) = (format!("{outside}, as outside `text_config`"), inside.to_string());
             Err(text.refuse(TIED, &wanted, &found, "correct one of the two").into())
         }
-        (Some(false), None) => Err(whole.refuse(TIED, "true", "false", "say it inside `text_config` as well").into()),
         _ => Ok(()),
     }
 }
@@ -90,6 +99,13 @@ impl Reading<'_> {
         self.checked_heads(heads_key, heads, kv_heads, d_head)
     }
 
+    /// Heads of a family for which `transformers` documents a width, rather than d_model / heads, where the file does not say one.
+    pub(super) fn heads_of_width(&self, heads_key: &str, kv_heads_key: &str, d_head_key: &str, d_head: usize) -> Result<Heads, ModelError> {
+        let heads = self.settings.usize(heads_key)?;
+        let kv_heads = self.settings.optional_usize(kv_heads_key)?.unwrap_or(heads);
+        self.checked_heads(heads_key, heads, kv_heads, self.settings.optional_usize(d_head_key)?.unwrap_or(d_head))
+    }
+
     /// Heads by the names of GGUF metadata, of which keys and values have one width and all of it turns.
     pub(super) fn gguf_heads(&self, arch: &str) -> Result<Heads, ModelError> {
         let (heads, width) = self.gguf_heads_and_rotary_width(arch)?;
@@ -132,6 +148,46 @@ impl Reading<'_> {
             return Ok(value);
         }
         Err(self.settings.refuse(key, "a positive number", &value.to_string(), "correct the value in the file").into())
+    }
+
+    /// A number for which null says something else (`None`) than being absent (`default`).
+    pub(super) fn f64_unless_null(&self, key: &str, default: f64) -> Result<Option<f64>, ModelError> {
+        if self.settings.is_null(key) { Ok(None) } else { Ok(Some(self.settings.optional_f64(key)?.unwrap_or(default))) }
+    }
+
+    /// A window that null takes away, with its documented size where the key is absent.
+    pub(super) fn window_unless_null(&self, key: &str, default: usize) -> Result<Window, ModelError> {
+        if self.settings.is_null(key) {
+            return Ok(Window::Whole);
+        }
+        Ok(window(Some(self.settings.optional_usize(key)?.unwrap_or(default))))
+    }
+
+    /// As [`Reading::window_unless_null`], where `local` says which layers see a window: null is refused while one of them does.
+    pub(super) fn window_of_layers(&self, key: &str, default: usize, local: &[bool]) -> Result<Window, ModelError> {
+        if self.settings.is_null(key) && local.contains(&true) {
+            let wanted = "a number of tokens, because some layers see a window only";
+            return Err(self.settings.refuse(key, wanted, "null", "correct the value in the file, or `layer_types`").into());
+        }
+        self.window_unless_null(key, default)
+    }
+
+    /// The function of the feed-forward, by the names of `transformers`.
+    pub(super) fn activation(&self, key: &str, default: Activation) -> Result<Activation, ModelError> {
+        match self.settings.optional_str(key)? {
+            None => Ok(default),
+            Some("silu" | "swish") => Ok(Activation::Silu),
+            Some("gelu" | "gelu_python") => Ok(Activation::GeluErf),
+            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" | "gelu_python_tanh" | "gelu_accurate") => Ok(Activation::GeluTanh),
+            Some("relu") => Ok(Activation::Relu),
+            Some("relu2") => Ok(Activation::ReluSquared),
+            Some("sigmoid") => Ok(Activation::Sigmoid),
+            Some(other) => {
+                let wanted = "`silu`, `swish`, `gelu`, `gelu_new`, `gelu_fast`, `gelu_pytorch_tanh`, `relu`, `relu2` or `sigmoid`";
+                let remedy = "other activations are not implemented, and running it otherwise would give wrong numbers";
+                Err(self.settings.refuse(key, wanted, &format!("`{other}`"), remedy).into())
+            }
+        }
     }
 
     /// What a norm adds before it divides.
@@ -179,7 +235,8 @@ impl Reading<'_> {
 
     /// The output matrix, as `tie_word_embeddings` says.
     pub(super) fn head_by_setting(&self, tied_by_default: bool) -> Result<HeadMatrix, ModelError> {
-        let tied = self.settings.optional_bool("tie_word_embeddings")?.unwrap_or(tied_by_default);
+        const TIED: &str = "tie_word_embeddings";
+        let tied = self.settings.optional_bool(TIED)?.or(self.whole.optional_bool(TIED)?).unwrap_or(tied_by_default);
         Ok(if tied { HeadMatrix::TiedToEmbedding } else { HeadMatrix::Own })
     }
 

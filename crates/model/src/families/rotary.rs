@@ -164,10 +164,12 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
     let theta = settings.optional_f64(&key("freq_base"))?.unwrap_or(10_000.0); // llama.cpp's documented default
     let kind_key = key("scaling.type");
     let original_key = key("scaling.original_context_length");
-    let scaling = match settings.optional_str(&kind_key)?.unwrap_or("none") {
-        "none" => Scaling::None,
-        "linear" => Scaling::Linear { factor: settings.f64(&key("scaling.factor"))? },
-        "yarn" => {
+    let old = settings.optional_f64(&key("scale_linear"))?; // what the oldest files say instead of `scaling.factor`
+    let scaling = match (settings.optional_str(&kind_key)?, old) {
+        (None | Some("linear"), Some(factor)) => Scaling::Linear { factor },
+        (None | Some("none"), _) => Scaling::None,
+        (Some("linear"), None) => Scaling::Linear { factor: settings.f64(&key("scaling.factor"))? },
+        (Some("yarn"), _) => {
             let factor = settings.f64(&key("scaling.factor"))?;
             let or = |name: &str, default| settings.optional_f64(&key(name)).map(|value| value.unwrap_or(default));
             Scaling::Yarn {
@@ -179,7 +181,7 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
                 attention_factor: or("scaling.attn_factor", 1.0)? * yarn_attention_factor(factor, 1.0),
             }
         }
-        unknown => {
+        (Some(unknown), _) => {
             let wanted = "`none`, `linear` or `yarn`";
             return Err(settings.refuse(&kind_key, wanted, &format!("`{unknown}`"), "other stretchings are not implemented").into());
         }

@@ -85,6 +85,19 @@ impl Edited {
     }
 }
 
+/// The twin of a fixture with some of its bytes replaced, which as a whole keep their number.
+pub(crate) fn twin_with_bytes(name: &str, replaced: &[(Vec<u8>, Vec<u8>)]) -> Result<Model, ModelError> {
+    let mut bytes = std::fs::read(folder(name).join("model.gguf")).expect("the fixture is committed");
+    let whole = bytes.len();
+    for (old, new) in replaced {
+        let at = bytes.windows(old.len()).position(|window| window == old).expect("the bytes are in the file");
+        bytes.splice(at..at + old.len(), new.iter().copied());
+    }
+    assert_eq!(bytes.len(), whole, "a GGUF file keeps its offsets only where lengths stay");
+    let checkpoint = Checkpoint::from_gguf_bytes("tiny.gguf", Bytes::new(bytes)).expect("the file is sound");
+    Model::open(&checkpoint, Kernels::Fast)
+}
+
 /// The twin of a fixture with some of its bytes replaced, everywhere.
 pub(crate) fn twin_with(name: &str, replaced: &[(&str, &str)]) -> Result<Model, ModelError> {
     let mut bytes = std::fs::read(folder(name).join("model.gguf")).expect("the fixture is committed");

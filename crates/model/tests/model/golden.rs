@@ -38,61 +38,8 @@ fn every_fixture_proves_a_family_and_every_family_names_its_fixtures() {
 }
 
 #[test]
-fn llama_with_one_kv_head_a_head_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("llama-mha");
-}
-
-#[test]
-fn llama_with_shared_kv_heads_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("llama-gqa");
-}
-
-#[test]
-fn llama_with_one_kv_head_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("llama-mqa");
-}
-
-#[test]
-fn llama_with_llama3_scaling_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("llama-scaled");
-}
-
-#[test]
-fn llama_with_biases_tied_head_and_linear_scaling_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("llama-biased");
-}
-
-#[test]
-fn qwen2_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("qwen2-gqa");
-}
-
-#[test]
-fn qwen2_with_a_sliding_window_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("qwen2-window");
-}
-
-#[test]
-fn llama_with_dynamic_scaling_beyond_its_context_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("llama-dynamic");
-}
-
-#[test]
-fn qwen2_with_yarn_scaling_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("qwen2-yarn");
-}
-
-#[test]
-fn gemma3_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("gemma3-gqa");
-}
-
-#[test]
-fn gemma3_with_one_kv_head_and_six_layers_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("gemma3-mqa");
-}
-
-#[test]
-fn gpt2_agrees_with_transformers_at_every_site() {
-    agrees_at_every_site("gpt2");
+fn every_fixture_of_every_family_agrees_with_transformers_at_every_site() {
+    for name in all() {
+        agrees_at_every_site(&name);
+    }
 }

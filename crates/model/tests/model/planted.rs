@@ -25,6 +25,10 @@ fn a_wrong_setting_is_found_where_it_acts_first() {
     let all_local = r#"["sliding_attention", "sliding_attention", "sliding_attention"]"#;
     check("gemma3-gqa", &Edited::of("gemma3-gqa").set("layer_types", all_local), "blocks.2.attn.q_rot");
     check("gemma3-gqa", &Edited::of("gemma3-gqa").set("final_logit_softcapping", "30.0"), "logits");
+    check("mistral-gqa", &Edited::of("mistral-gqa").set("sliding_window", "6"), "blocks.0.attn.scores");
+    check("mistral-whole", &Edited::of("mistral-whole").set("hidden_act", "\"relu\""), "blocks.0.ffn.hidden");
+    check("gemma2-gqa", &Edited::of("gemma2-gqa").set("attn_logit_softcapping", "3.1"), "blocks.0.attn.scores");
+    check("gemma2-gqa", &Edited::of("gemma2-gqa").set("final_logit_softcapping", "null"), "logits");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Settings as the published folders of each family write them, with the sizes of a tiny model.
 
 use glassbox_mechanisms::Kernels;
-use glassbox_model::blueprint::{HeadMatrix, Window};
+use glassbox_mechanisms::feed_forward::Activation;
+use glassbox_model::blueprint::{FeedForward, HeadMatrix, SoftCap, Window};
 
-use crate::edited::Edited;
+use crate::edited::{Edited, twin_with_bytes};
 use crate::tiny::{logits, open};
 
 const IDS: [u32; 12] = [1, 5, 9, 33, 2, 40, 17, 8, 56, 3, 21, 30];
@@ -42,7 +43,8 @@ fn llama_3_2_stretches_its_rotation_in_the_old_place() {
 }
 
 #[test]
-fn llama_1_has_an_older_name_for_its_context() {
+fn llama_1_has_an_older_name_for_its_context_or_none() {
+    assert_eq!(Edited::of("llama-mha").unset("max_position_embeddings").open().blueprint().context, 2048);
     let edited = Edited::of("llama-mha").set("max_sequence_length", "2048");
     assert_eq!(logits(&edited.open(), &IDS), logits(&open("llama-mha", Kernels::Fast), &IDS));
 }
@@ -134,4 +136,140 @@ fn distilgpt2_and_the_larger_gpt_2_keep_keys_of_older_programs() {
     assert_eq!(logits(&edited.open(), &IDS), wanted);
     let message = Edited::of("gpt2").set("n_special", "3").refusal();
     assert!(message.contains("`n_special`: wanted 0, found 3"), "{message}");
+}
+
+#[test]
+fn gpt_2_may_name_any_activation_that_is_known() {
+    let wanted = logits(&open("gpt2", Kernels::Fast), &IDS);
+    for (name, activation) in [
+        ("gelu_new", Activation::GeluTanh),
+        ("gelu_fast", Activation::GeluTanh),
+        ("gelu_pytorch_tanh", Activation::GeluTanh),
+        ("gelu", Activation::GeluErf),
+        ("relu", Activation::Relu),
+        ("relu2", Activation::ReluSquared),
+        ("swish", Activation::Silu),
+    ] {
+        let model = Edited::of("gpt2").set("activation_function", &format!("\"{name}\"")).open();
+        assert!(matches!(model.blueprint().feed_forward, FeedForward::Plain { activation: found, .. } if found == activation), "{name}");
+        assert_eq!(logits(&model, &IDS) == wanted, activation == Activation::GeluTanh, "{name}");
+    }
+    let absent = Edited::of("gpt2").unset("activation_function").open();
+    assert_eq!(logits(&absent, &IDS), wanted, "the documented default");
+}
+
+#[test]
+fn a_window_of_null_is_none_and_one_that_is_absent_is_the_documented_one() {
+    let window = |edited: Edited| edited.open().blueprint().layers[0].window;
+    assert_eq!(window(Edited::of("mistral-gqa")), Window::Last(5));
+    assert_eq!(window(Edited::of("mistral-gqa").set("sliding_window", "null")), Window::Whole);
+    assert_eq!(window(Edited::of("mistral-gqa").unset("sliding_window")), Window::Last(4096));
+    for name in ["gemma3-gqa", "gemma2-gqa"] {
+        assert_eq!(window(Edited::of(name).unset("sliding_window")), Window::Last(4096), "{name}");
+        let message = Edited::of(name).set("sliding_window", "null").refusal();
+        let wanted = "key `sliding_window`: wanted a number of tokens, because some layers see a window only, found null";
+        assert!(message.contains(wanted), "{message}");
+        let whole = r#"["full_attention", "full_attention", "full_attention"]"#;
+        assert_eq!(window(Edited::of(name).set("sliding_window", "null").set("layer_types", whole)), Window::Whole, "{name}");
+    }
+}
+
+#[test]
+fn a_bound_of_null_is_none_and_one_that_is_absent_is_the_documented_one() {
+    let caps = |edited: Edited| {
+        let model = edited.open();
+        (model.blueprint().attention.soft_cap, model.blueprint().unembedding.soft_cap)
+    };
+    let edited = || Edited::of("gemma2-gqa");
+    assert_eq!(caps(edited()), (SoftCap::At(3.0), SoftCap::At(7.0)));
+    let absent = edited().unset("attn_logit_softcapping").unset("final_logit_softcapping");
+    assert_eq!(caps(absent), (SoftCap::At(50.0), SoftCap::At(30.0)));
+    let null = edited().set("attn_logit_softcapping", "null").set("final_logit_softcapping", "null");
+    assert_eq!(caps(null), (SoftCap::None, SoftCap::None));
+}
+
+#[test]
+fn a_gemma_3_with_pictures_may_have_a_head_of_its_own_and_newer_names_of_ids() {
+    let text = Edited::of("gemma3-gqa");
+    let settings = serde_json::to_string(&text.settings).expect("JSON of JSON");
+    let parts = |prefix: &str, head: &str| {
+        let mut whole = Edited::of("gemma3-gqa").renamed(|name| format!("{prefix}{}", name.trim_start_matches("model.")));
+        whole.settings.clear();
+        whole
+            .with(head, &[67, 32], 0.25)
+            .set("model_type", "\"gemma3\"")
+            .set("text_config", &settings)
+            .set("vision_config", "{}")
+            .set("image_token_id", "60")
+            .set("boi_token_id", "61")
+            .set("eoi_token_id", "62")
+    };
+    for (prefix, head) in [("language_model.model.", "language_model.lm_head.weight"), ("model.language_model.", "lm_head.weight")] {
+        let mut edited = parts(prefix, head).set("tie_word_embeddings", "false");
+        let inside = edited.settings["text_config"].as_object_mut().expect("an object");
+        inside.remove("tie_word_embeddings");
+        let model = edited.open();
+        assert_eq!(model.blueprint().unembedding.head, HeadMatrix::Own, "{head}");
+        assert_ne!(logits(&model, &IDS), logits(&open("gemma3-gqa", Kernels::Fast), &IDS), "{head}");
+        let message = parts(prefix, head).refusal();
+        assert!(message.contains(&format!("`{head}` differs from it")), "{message}");
+    }
+}
+
+#[test]
+fn the_oldest_gguf_files_stretch_their_rotation_under_another_key() {
+    // The fixture says `linear` and a factor; here its type becomes a remark, and its factor goes under the older key.
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let kind = [text("llama.rope.scaling.type"), 8_u32.to_le_bytes().to_vec(), text("linear")].concat();
+    let remark = [text("general.a_remark_that_is_as_long_as"), 6_u32.to_le_bytes().to_vec(), 1_f32.to_le_bytes().to_vec()].concat();
+    let grown = remark.len() - kind.len();
+    assert_eq!(grown, "llama.rope.scaling.factor".len() - "llama.rope.scale_linear".len());
+    let old = twin_with_bytes("llama-biased", &[(kind, remark), (text("llama.rope.scaling.factor"), text("llama.rope.scale_linear"))]);
+    let old = old.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(logits(&old, &IDS), logits(&open("llama-biased", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn mistral_and_qwen3_are_read_as_published() {
+    let settings = r#"{
+        "architectures": ["MistralForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "head_dim": 10, "hidden_act": "silu", "hidden_size": 36,
+        "initializer_range": 0.02, "intermediate_size": 44, "max_position_embeddings": 32768, "model_type": "mistral",
+        "num_attention_heads": 6, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+        "sliding_window": 5, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.34.0.dev0",
+        "use_cache": true, "vocab_size": 61
+    }"#;
+    assert_eq!(logits(&with_settings("mistral-gqa", settings).open(), &IDS), logits(&open("mistral-gqa", Kernels::Fast), &IDS));
+    let settings = r#"{
+        "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+        "head_dim": 10, "hidden_act": "silu", "hidden_size": 28, "initializer_range": 0.02, "intermediate_size": 44,
+        "max_position_embeddings": 40960, "max_window_layers": 2, "model_type": "qwen3", "num_attention_heads": 6, "num_hidden_layers": 2,
+        "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
+        "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true,
+        "use_sliding_window": false, "vocab_size": 59
+    }"#;
+    assert_eq!(logits(&with_settings("qwen3-gqa", settings).open(), &IDS), logits(&open("qwen3-gqa", Kernels::Fast), &IDS));
+    let message = with_settings("qwen3-gqa", settings).unset("head_dim").refusal();
+    assert!(message.contains("head*d_head=768"), "without a width it is 128, whatever d_model / heads is: {message}");
+}
+
+#[test]
+fn the_first_and_second_gemma_are_read_as_published() {
+    let settings = r#"{
+        "architectures": ["GemmaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 2, "eos_token_id": 1,
+        "head_dim": 10, "hidden_act": "gelu", "hidden_activation": null, "hidden_size": 28, "initializer_range": 0.02,
+        "intermediate_size": 36, "max_position_embeddings": 8192, "model_type": "gemma", "num_attention_heads": 4, "num_hidden_layers": 2,
+        "num_key_value_heads": 1, "pad_token_id": 0, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
+        "torch_dtype": "bfloat16", "transformers_version": "4.38.0.dev0", "use_cache": true, "vocab_size": 67
+    }"#;
+    assert_eq!(logits(&with_settings("gemma-mqa", settings).open(), &IDS), logits(&open("gemma-mqa", Kernels::Fast), &IDS));
+    let settings = r#"{
+        "architectures": ["Gemma2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "attn_logit_softcapping": 3.0,
+        "bos_token_id": 2, "cache_implementation": "hybrid", "eos_token_id": [1, 107], "final_logit_softcapping": 7.0, "head_dim": 10,
+        "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 28, "initializer_range": 0.02,
+        "intermediate_size": 36, "max_position_embeddings": 8192, "model_type": "gemma2", "num_attention_heads": 4, "num_hidden_layers": 3,
+        "num_key_value_heads": 2, "pad_token_id": 0, "query_pre_attn_scalar": 10, "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+        "sliding_window": 5, "sliding_window_size": 5, "torch_dtype": "float32", "transformers_version": "4.42.4", "use_cache": true,
+        "vocab_size": 67
+    }"#;
+    assert_eq!(logits(&with_settings("gemma2-gqa", settings).open(), &IDS), logits(&open("gemma2-gqa", Kernels::Fast), &IDS));
 }

@@ -52,10 +52,14 @@ fn a_setting_of_a_stretching_that_does_not_use_it_is_refused() {
 
 #[test]
 fn a_setting_with_a_value_that_is_not_implemented_is_refused_with_the_reason() {
-    check(
-        &Edited::of("llama-gqa").set("hidden_act", "\"gelu\""),
-        "tiny/config.json, key `hidden_act`: wanted \"silu\", found the text \"gelu\"; Llama's gate is SiLU; running it otherwise would give wrong numbers",
-    );
+    for (name, key) in [("llama-gqa", "hidden_act"), ("gemma3-gqa", "hidden_activation"), ("gpt2", "activation_function")] {
+        let wanted = "wanted `silu`, `swish`, `gelu`, `gelu_new`, `gelu_fast`, `gelu_pytorch_tanh`, `relu`, `relu2` or `sigmoid`";
+        let remedy = "other activations are not implemented, and running it otherwise would give wrong numbers";
+        check(
+            &Edited::of(name).set(key, "\"quick_gelu\""),
+            &format!("tiny/config.json, key `{key}`: {wanted}, found `quick_gelu`; {remedy}"),
+        );
+    }
     check(
         &Edited::of("gemma3-gqa").set("attn_logit_softcapping", "50.0"),
         "tiny/config.json, key `attn_logit_softcapping`: wanted no such key, found 50.0; the definition of Gemma 3 does not say where such a cap belongs",
@@ -120,7 +124,7 @@ fn a_tied_head_that_differs_from_the_embedding_is_refused() {
 #[test]
 fn no_value_of_any_setting_makes_it_panic() {
     let workers = Workers::new(1);
-    for name in ["llama-scaled", "qwen2-window", "gemma3-gqa", "gpt2"] {
+    for name in ["llama-scaled", "mistral-gqa", "qwen2-window", "qwen3-window", "gemma-mqa", "gemma2-gqa", "gemma3-gqa", "gpt2"] {
         let keys: Vec<String> = Edited::of(name).settings.keys().cloned().collect();
         for key in keys {
             for value in [
