@@ -34,6 +34,16 @@ pub enum MechanismError {
         /// What would be right.
         wanted: &'static str,
     },
+    /// A setting of positions that are not rotary.
+    #[error("position setting `{name}` is {value}: wanted {wanted}")]
+    PositionSetting {
+        /// Name of the setting.
+        name: &'static str,
+        /// Value found.
+        value: f64,
+        /// What would be right.
+        wanted: &'static str,
+    },
     /// A position beyond a learned table.
     #[error("positions {first}..{end} were asked of a learned table of {rows} positions: shorten the text")]
     PositionOutOfTable {

@@ -87,6 +87,7 @@ impl Attention {
                     SoftCap::None => None,
                     SoftCap::At(cap) => Some(cap),
                 },
+                alibi: None,
             },
         }
     }

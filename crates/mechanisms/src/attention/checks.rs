@@ -64,7 +64,7 @@ fn cache_of(heads: Heads, keys: &[f32], values: &[f32]) -> Cache {
 }
 
 fn rule(keys: KeyRange, d_head: usize) -> Rule {
-    Rule { keys, scale: 1.0 / (d_head as f32).sqrt(), soft_cap: None }
+    Rule { keys, scale: 1.0 / (d_head as f32).sqrt(), soft_cap: None, alibi: None }
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -151,7 +151,7 @@ fn the_example_of_the_book_has_the_right_weights_and_outputs() {
     let queries = Queries { values: &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0], heads, first_position: 0 };
     let layer = cache.layer(0).expect("one layer");
     for kernels in [Kernels::Textbook, Kernels::Fast] {
-        let unscaled = Rule { keys: KeyRange::everything(), scale: 1.0, soft_cap: None };
+        let unscaled = Rule { keys: KeyRange::everything(), scale: 1.0, soft_cap: None, alibi: None };
         let found = scores(kernels, &queries, &layer, &unscaled, 0..3).expect("three queries");
         assert_eq!(found, [1.0, 1.0, 0.0, 1.0, 2.0, 2.0, 1.0, 3.0, 4.0]);
 
@@ -277,7 +277,7 @@ fn no_score_is_low_enough_to_be_taken_for_a_mask() {
     let heads = Heads::new(1, 1, 1).expect("one head");
     let cache = cache_of(heads, &[1.0, 0.0], &[1.0, 100.0]);
     let queries = Queries { values: &[-20_000.0, 0.0], heads, first_position: 0 };
-    let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None };
+    let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None, alibi: None };
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let mut out = [0.0; 2];
         attend(kernels, &queries, &cache.layer(0).expect("one layer"), &rule, &mut out, None, &Workers::new(1)).expect("shapes that fit");
@@ -436,8 +436,8 @@ fn online(q: &Array2<f64>, k: &Array2<f64>, v: &Array2<f64>, bug: Bug) -> Array2
 }
 
 fn is_caught(q: &Array2<f64>, k: &Array2<f64>, v: &Array2<f64>, bug: Bug) -> bool {
-    let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None };
-    let (truth, _) = textbook::attend(q, k, v, 0, &rule);
+    let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None, alibi: None };
+    let (truth, _) = textbook::attend(q, k, v, 0, &rule, 0.0);
     !online(q, k, v, bug).iter().zip(&truth).all(|(found, truth)| (found - truth).abs() <= 1e-5)
 }
 

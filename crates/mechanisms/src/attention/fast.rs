@@ -112,14 +112,30 @@ pub(super) fn attend_with<L: Lanes>(
 struct Row {
     token: usize,
     head: usize,
+    position: usize,
     keys: Range<usize>,
+    bend: Bend,
+}
+
+impl Row {
+    fn new(queries: &Queries<'_>, rule: &Rule, keys: usize, token: usize, head: usize) -> Self {
+        let position = queries.first_position + token;
+        let slope = rule.alibi.map_or(0.0, |alibi| alibi.slope(head, queries.heads.heads()));
+        let bend = Bend { scale: rule.scale, cap: rule.soft_cap.unwrap_or(0.0), slope, first_distance: 0.0 };
+        Self { token, head, position, keys: rule.keys.keys(position, keys), bend }
+    }
+
+    /// From dot products to scores in one tile. Distances are whole numbers below 2^24, which are exact.
+    #[expect(clippy::cast_precision_loss, reason = "positions are below 2^24")]
+    fn bend(&self, tile: usize) -> Bend {
+        Bend { first_distance: (tile * TILE) as f32 - self.position as f32, ..self.bend }
+    }
 }
 
 /// Query rows that read the same key-value head, token by token and within a token head by head.
 struct Block<'a> {
     layer: &'a LayerView<'a>,
     kv_head: usize,
-    bend: Bend,
     rows: Vec<Row>,
     /// `[group of ROWS, channel, ROWS]`.
     packed: Vec<f32>,
@@ -128,11 +144,7 @@ struct Block<'a> {
 impl<'a> Block<'a> {
     fn new(queries: &Queries<'_>, layer: &'a LayerView<'a>, rule: &Rule, kv_head: usize, rows: Range<usize>) -> Self {
         let (group, d_head) = (queries.heads.group(), queries.heads.d_head());
-        let row = |index: usize| {
-            let token = index / group;
-            let keys = rule.keys.keys(queries.first_position + token, layer.len());
-            Row { token, head: kv_head * group + index % group, keys }
-        };
+        let row = |index: usize| Row::new(queries, rule, layer.len(), index / group, kv_head * group + index % group);
         let rows: Vec<Row> = rows.map(row).collect();
         let mut packed = vec![0.0; rows.len().div_ceil(ROWS) * d_head * ROWS];
         for (index, row) in rows.iter().enumerate() {
@@ -141,7 +153,7 @@ impl<'a> Block<'a> {
                 channel[index % ROWS] = x;
             }
         }
-        Self { layer, kv_head, bend: bend_of(rule), rows, packed }
+        Self { layer, kv_head, rows, packed }
     }
 
     /// The chunks in which some row sees a key.
@@ -183,7 +195,7 @@ impl<'a> Block<'a> {
 
         let width = mixed.len() / rows.len();
         for (row, state) in states.iter_mut().enumerate().filter(|(row, _)| !visible[*row].is_empty()) {
-            let factor = L::weigh(&mut weights[row], visible[row].clone(), self.bend, state);
+            let factor = L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile), state);
             if factor != 1.0 {
                 mixed[row * width..(row + 1) * width].iter_mut().for_each(|mixed| *mixed *= factor);
             }
@@ -295,21 +307,17 @@ fn score_rows<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rul
     for row in 0..count {
         q[row..].iter_mut().step_by(ROWS).zip(queries.query(first + row, head)).for_each(|(to, &from)| *to = from);
     }
-    let visible: Vec<Range<usize>> = (0..count).map(|row| rule.keys.keys(queries.first_position + first + row, keys)).collect();
-    let some = union(visible.iter().cloned());
+    let queried: Vec<Row> = (0..count).map(|row| Row::new(queries, rule, keys, first + row, head)).collect();
+    let some = union(queried.iter().map(|row| row.keys.clone()));
     for tile in some.start / TILE..some.end.div_ceil(TILE) {
         let mut scores = [[0.0; TILE]; ROWS];
         L::dots(count, &q, layer.key_tile(heads.kv_head_of(head), tile), 0..TILE / LANES, &mut scores);
-        for ((visible, scores), row) in visible.iter().zip(&mut scores).zip(rows.chunks_exact_mut(keys)) {
-            L::bend(scores, bend_of(rule));
-            let seen = within(visible, tile);
+        for ((query, scores), row) in queried.iter().zip(&mut scores).zip(rows.chunks_exact_mut(keys)) {
+            L::bend(scores, query.bend(tile));
+            let seen = within(&query.keys, tile);
             row[tile * TILE..].iter_mut().zip(scores).take(seen.end).skip(seen.start).for_each(|(to, from)| *to = *from);
         }
     }
-}
-
-fn bend_of(rule: &Rule) -> Bend {
-    Bend { scale: rule.scale, cap: rule.soft_cap.unwrap_or(0.0) }
 }
 
 /// The part of `keys` that lies in `tile`, counted from the tile's first key.

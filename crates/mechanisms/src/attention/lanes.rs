@@ -19,6 +19,10 @@ pub(super) struct Bend {
     pub(super) scale: f32,
     /// 0 is off.
     pub(super) cap: f32,
+    /// What a score loses for each position between query and key; 0 is off.
+    pub(super) slope: f32,
+    /// Position of the tile's first key, minus that of the query.
+    pub(super) first_distance: f32,
 }
 
 /// What a row remembers inside a chunk of keys.
@@ -124,10 +128,17 @@ pub(super) fn merge_here(running: &mut Running, total: &mut [f32], later: &RowSt
 }
 
 #[inline(always)]
+#[expect(clippy::cast_precision_loss, reason = "a key of a tile is below 64")]
 pub(super) fn bend_here(scores: &mut TileRow, bend: Bend) {
     scores.iter_mut().for_each(|score| *score *= bend.scale);
     if bend.cap != 0.0 {
         scores.iter_mut().for_each(|score| *score = bend.cap * tanh(*score / bend.cap));
+    }
+    if bend.slope != 0.0 {
+        for (key, score) in scores.iter_mut().enumerate() {
+            let distance = (bend.first_distance + key as f32).abs();
+            *score = distance.mul_add(-bend.slope, *score);
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub mod steps;
 pub mod textbook;
 
 #[cfg(test)]
+mod alibi_checks;
+#[cfg(test)]
 mod checks;
 
 use std::ops::Range;
@@ -18,10 +20,12 @@ use std::ops::Range;
 use crate::cache::LayerView;
 use crate::heads::Heads;
 use crate::mask::KeyRange;
+use crate::position::Alibi;
 use crate::softmax::softmax_in_place;
 use crate::{Kernels, MechanismError, Workers};
 
-/// What happens to a dot product on its way to a weight: times `scale`, then soft-cap, then only the keys in range, then softmax.
+/// What happens to a dot product on its way to a weight: times `scale`, then soft-cap, then less by distance, then only
+/// the keys in range, then softmax.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Which keys a query sees.
@@ -30,6 +34,8 @@ pub struct Rule {
     pub scale: f32,
     /// Bends scores into `(-cap, cap)`; `None`, or 0, is off.
     pub soft_cap: Option<f32>,
+    /// What distance takes from a score; `None` where positions enter in another way.
+    pub alibi: Option<Alibi>,
 }
 
 /// Rotated queries of consecutive tokens.
@@ -59,7 +65,7 @@ impl Queries<'_> {
 /// Attention of the queries over one layer of the cache, their own keys and values included.
 ///
 /// For each query and head, over the keys `j` in its range:
-/// `s_j = cap(scale q·k_j)`, `w = softmax(s)`, `out = Σ w_j v_j`.
+/// `s_j = cap(scale q·k_j) - slope |query - j|`, `w = softmax(s)`, `out = Σ w_j v_j`.
 ///
 /// - `out`          `[token, head, d_head]`, written
 /// - `log_sum_exp`  `[head, token]`, written where given: `ln Σ exp(s_j)`
@@ -91,7 +97,7 @@ pub fn attend(
     Ok(())
 }
 
-/// Scores after scale and soft-cap, minus infinity for keys that may not be seen.
+/// Scores after scale, soft-cap and distance, minus infinity for keys that may not be seen.
 ///
 /// - `tokens`  which of the queries, counted from the first given
 ///

@@ -10,32 +10,41 @@ use crate::cache::LayerView;
 use crate::heads::Heads;
 use crate::softmax::textbook::{log_sum_exp, soft_cap, softmax};
 
-/// Attention of one head: `softmax(mask(cap(scale Q Kᵀ))) V`.
+/// Attention of one head: `softmax(mask(cap(scale Q Kᵀ) - slope distance)) V`.
 ///
 /// - `q`     `[query, d_head]`, at positions `first_position..`
 /// - `k`     `[key, d_head]`, at positions `0..`
 /// - `v`     `[key, d_head]`
+/// - `slope`  what a score loses for each position between query and key, for ALiBi; else 0
 ///
 /// Returns the mixed values `[query, d_head]` and `ln Σ exp(score)` of each row.
 ///
 /// Source: Vaswani et al. 2017, eq. 1 (arXiv:1706.03762).
 #[must_use]
-pub fn attend(q: &Array2<f64>, k: &Array2<f64>, v: &Array2<f64>, first_position: usize, rule: &Rule) -> (Array2<f64>, Array1<f64>) {
-    let scores = scores(q, k, first_position, rule);
+pub fn attend(
+    q: &Array2<f64>,
+    k: &Array2<f64>,
+    v: &Array2<f64>,
+    first_position: usize,
+    rule: &Rule,
+    slope: f64,
+) -> (Array2<f64>, Array1<f64>) {
+    let scores = scores(q, k, first_position, rule, slope);
     let weights = pattern(&scores);
     let sums = scores.rows().into_iter().map(|row| log_sum_exp(&row.to_vec())).collect();
     (mix(&weights, v), sums)
 }
 
-/// `mask(cap(scale Q Kᵀ))`, `[query, key]`: minus infinity where the query does not see the key.
+/// `mask(cap(scale Q Kᵀ) - slope distance)`, `[query, key]`: minus infinity where the query does not see the key.
 #[must_use]
-pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Rule) -> Array2<f64> {
+pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Rule, slope: f64) -> Array2<f64> {
     let mut scores = q.dot(&k.t());
     for ((query, key), score) in scores.indexed_iter_mut() {
         *score *= f64::from(rule.scale);
         if let Some(cap) = rule.soft_cap.filter(|&cap| cap != 0.0) {
             *score = soft_cap(f64::from(cap), *score);
         }
+        *score -= slope * (first_position + query).abs_diff(key) as f64;
         if !rule.keys.keys(first_position + query, k.nrows()).contains(&key) {
             *score = f64::NEG_INFINITY;
         }
@@ -71,7 +80,8 @@ pub(super) fn attend_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
     let (heads, tokens) = (&queries.heads, queries.tokens());
     for head in 0..heads.heads() {
         let (k, v) = stored(layer, heads.kv_head_of(head));
-        let (mixed, row_sums) = attend(&head_of(queries, head, 0..tokens), &k, &v, queries.first_position, rule);
+        let (mixed, row_sums) =
+            attend(&head_of(queries, head, 0..tokens), &k, &v, queries.first_position, rule, slope_of(rule, head, heads));
         for ((token, channel), &value) in mixed.indexed_iter() {
             out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
         }
@@ -89,7 +99,8 @@ pub(super) fn scores_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
     for head in 0..queries.heads.heads() {
         let (k, _) = stored(layer, queries.heads.kv_head_of(head));
         let q = head_of(queries, head, tokens.clone());
-        all.extend(scores(&q, &k, queries.first_position + tokens.start, rule).iter().map(|&score| round(score)));
+        let slope = slope_of(rule, head, &queries.heads);
+        all.extend(scores(&q, &k, queries.first_position + tokens.start, rule, slope).iter().map(|&score| round(score)));
     }
     all
 }
@@ -104,6 +115,10 @@ pub(super) fn mix_rounded(pattern: &[f32], heads: &Heads, layer: &LayerView<'_>,
             out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
         }
     }
+}
+
+fn slope_of(rule: &Rule, head: usize, heads: &Heads) -> f64 {
+    rule.alibi.map_or(0.0, |alibi| f64::from(alibi.slope(head, heads.heads())))
 }
 
 fn head_of(queries: &Queries<'_>, head: usize, tokens: Range<usize>) -> Array2<f64> {

@@ -247,3 +247,25 @@ fn the_wrong_pairing_is_caught_by_the_books_vector_and_not_by_position_zero() {
     assert_eq!(turned(Pairing::Halves, 0), turned(Pairing::Neighbours, 0));
     assert_ne!(turned(Pairing::Halves, 3), turned(Pairing::Neighbours, 3));
 }
+
+#[test]
+fn alibi_slopes_have_the_published_values_also_for_head_counts_that_are_not_powers_of_two() {
+    let alibi = Alibi::new(8.0).expect("the paper's");
+    let slopes = |heads: usize| (0..heads).map(|head| alibi.slope(head, heads)).collect::<Vec<f32>>();
+    assert_eq!(slopes(1), [0.003_906_25]);
+    assert_eq!(slopes(6), [0.25, 0.0625, 0.015_625, 0.003_906_25, 0.5, 0.125]);
+    assert_eq!(slopes(8), [0.5, 0.25, 0.125, 0.0625, 0.031_25, 0.015_625, 0.007_812_5, 0.003_906_25]);
+    near(&slopes(12)[8..], &[std::f32::consts::FRAC_1_SQRT_2, 0.353_553, 0.176_777, 0.088_388_3], 1e-6);
+    assert_eq!(slopes(12)[..8], slopes(8));
+    for max_bias in [8.0, 4.0, 11.0] {
+        let alibi = Alibi::new(max_bias).expect("a positive number");
+        for heads in (1..=20).chain([40, 71, 112]) {
+            for (head, truth) in textbook::alibi_slopes(heads, max_bias).iter().enumerate() {
+                assert!((f64::from(alibi.slope(head, heads)) / truth - 1.0).abs() < 1e-7, "head {head} of {heads}");
+            }
+        }
+    }
+    for none in [0.0, -8.0, f64::NAN] {
+        assert!(Alibi::new(none).expect_err("no slope").to_string().contains("max_bias"));
+    }
+}

@@ -1,5 +1,7 @@
-//! Positions: how a token says where it stands. Added vectors (sinusoidal, learned) and turned pairs (rotary).
+//! Positions: how a token says where it stands. Added vectors (sinusoidal, learned), turned pairs (rotary)
+//! and scores that fall with distance (ALiBi).
 
+mod distance;
 mod fast;
 mod scaling;
 pub mod textbook;
@@ -9,6 +11,7 @@ mod checks;
 #[cfg(test)]
 mod scaling_checks;
 
+pub use distance::Alibi;
 pub use fast::Turns;
 pub use scaling::{Scaling, longrope_attention_factor, yarn_attention_factor};
 

@@ -71,3 +71,17 @@ pub fn yarn_inv_freq(width: usize, theta: f64, factor: f64, original: f64, betas
 pub fn longrope_inv_freq(width: usize, theta: f64, divisors: &[f64]) -> Vec<f64> {
     inv_freq(width, theta).into_iter().zip(divisors).map(|(plain, divisor)| plain / divisor).collect()
 }
+
+/// ALiBi's slopes for `heads` heads, as the authors' program finds them: a geometric sequence where their number is a power of two; else the
+/// sequence of the power below, followed by every other member of the sequence of twice that power.
+#[must_use]
+pub fn alibi_slopes(heads: usize, max_bias: f64) -> Vec<f64> {
+    if heads.is_power_of_two() {
+        let ratio = 0.5_f64.powf(max_bias / heads as f64);
+        return (1..=heads).map(|h| ratio.powi(h as i32)).collect();
+    }
+    let below = 1 << heads.ilog2();
+    let mut slopes = alibi_slopes(below, max_bias);
+    slopes.extend(alibi_slopes(2 * below, max_bias).into_iter().step_by(2).take(heads - below));
+    slopes
+}
