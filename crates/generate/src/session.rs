@@ -73,10 +73,12 @@ impl Session {
         self.advance(&[id], |cache| model.forward(&[id], cache, Rows::Last, workers))
     }
 
-    /// Forgets all tokens from position `len` on.
+    /// Forgets all tokens from position `len` on; all of them, where a ring has let go of what the next token would see.
     pub fn truncate(&mut self, len: usize) {
-        self.ids.truncate(len);
-        self.cache.truncate(len);
+        if self.cache.truncate(len).is_err() {
+            self.cache.clear();
+        }
+        self.ids.truncate(self.cache.len());
     }
 
     fn advance(&mut self, ids: &[u32], pass: impl FnOnce(&mut Cache) -> Result<Vec<f32>, ModelError>) -> Result<Vec<f32>, ModelError> {

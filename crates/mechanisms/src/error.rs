@@ -74,6 +74,40 @@ pub enum MechanismError {
         /// Tokens that were to be added.
         more: usize,
     },
+    /// No memory left in the pool that several caches share.
+    #[error(
+        "{wanted} more bytes of cache are needed, and {taken} of the {limit} allowed are taken: end other sequences or allow more memory"
+    )]
+    PoolFull {
+        /// Bytes needed.
+        wanted: u64,
+        /// Bytes that all caches of the pool take.
+        taken: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// Keys that a ring no longer holds.
+    #[error(
+        "layer {layer} keeps only the keys of its window: position {wanted} is needed, and those before {held} are gone; compute the tokens again from the first, or keep windows whole"
+    )]
+    LetGo {
+        /// The layer.
+        layer: usize,
+        /// First position needed.
+        wanted: usize,
+        /// First position held.
+        held: usize,
+    },
+    /// A query that sees keys which a ring no longer holds.
+    #[error(
+        "a query sees the key at position {wanted}, and the cache holds none before {held}: the window of the cache is narrower than that of the mask"
+    )]
+    NotHeld {
+        /// First position that the query sees.
+        wanted: usize,
+        /// First position held.
+        held: usize,
+    },
     /// The system gave no memory.
     #[error("the system gave no memory for {bytes} bytes of cache: ask for fewer tokens")]
     OutOfMemory {

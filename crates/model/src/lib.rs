@@ -109,7 +109,7 @@ impl Model {
     /// # Errors
     ///
     /// Where there are no ids, one is outside the vocabulary, the cache is full or of another model, or learned positions end.
-    /// The cache then holds what it held before.
+    /// The cache then holds what it held before, or, where a ring has let go of that, nothing.
     pub fn forward(&self, ids: &[u32], cache: &mut Cache, rows: Rows, workers: &Workers) -> Result<Vec<f32>, ModelError> {
         self.pass(ids, cache, Pass { rows, workers, kernels: self.kernels, edited: &[] }, &mut Off)
     }
@@ -140,8 +140,8 @@ impl Model {
         door::check(&self.blueprint, &self.cache_layers(), ids, cache)?;
         let before = cache.len();
         let logits = self.decoder.forward(ids, cache, pass, observer);
-        if logits.is_err() {
-            cache.truncate(before);
+        if logits.is_err() && cache.truncate(before).is_err() {
+            cache.clear();
         }
         Ok(logits?)
     }

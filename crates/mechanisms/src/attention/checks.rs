@@ -1,3 +1,5 @@
+mod stored;
+
 use super::lanes::{Lanes, Portable};
 use super::*;
 use crate::cache::{Cache, LayerShape, TILE};
@@ -58,7 +60,7 @@ fn cache_of(heads: Heads, keys: &[f32], values: &[f32]) -> Cache {
     let shape = LayerShape { kv_heads: heads.kv_heads(), d_head: heads.d_head() };
     let mut cache = Cache::new(&[shape], 4096, u64::MAX).expect("no limit");
     cache.append(0, keys, values).expect("they fit");
-    cache.poison(1e4);
+    cache.poison();
     cache.append(0, keys, values).expect("they fit");
     cache
 }

@@ -10,7 +10,7 @@ use super::lanes::{Bend, Lanes, Portable, ROWS, RowState, TileRow};
 use super::simd::Avx2;
 use super::{Queries, Rule};
 use crate::Workers;
-use crate::cache::{LANES, LayerView, TILE, value_panels};
+use crate::cache::{LANES, LayerView, Line, TILE, value_panels};
 #[cfg(target_arch = "x86_64")]
 use crate::elementary::avx2_fma;
 use crate::softmax::Running;
@@ -169,20 +169,26 @@ impl<'a> Block<'a> {
         let mut states = vec![RowState::EMPTY; self.rows.len()];
         let mut mixed = vec![0.0; self.rows.len() * width];
         let seen = union(self.rows.iter().map(|row| row.keys.clone()));
+        let (mut wide_keys, mut wide_values) = (Vec::new(), Vec::new());
         for tile in (seen.start / TILE).max(chunk * TILES_OF_CHUNK)..seen.end.div_ceil(TILE).min((chunk + 1) * TILES_OF_CHUNK) {
+            let stored = Tile {
+                index: tile,
+                keys: self.layer.key_tile(self.kv_head, tile, &mut wide_keys),
+                values: self.layer.value_tile(self.kv_head, tile, &mut wide_values),
+            };
             let groups = self.rows.chunks(ROWS).zip(self.packed.chunks(d_head * ROWS));
             for ((rows, q), (states, mixed)) in groups.zip(states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width))) {
-                self.step::<L>(tile, rows, q, states, mixed);
+                self.step::<L>(&stored, rows, q, states, mixed);
             }
         }
         Chunk { states, mixed }
     }
 
     /// Up to six rows over one tile.
-    fn step<L: Lanes>(&self, tile: usize, rows: &[Row], q: &[f32], states: &mut [RowState], mixed: &mut [f32]) {
+    fn step<L: Lanes>(&self, tile: &Tile<'_>, rows: &[Row], q: &[f32], states: &mut [RowState], mixed: &mut [f32]) {
         let mut visible: [Range<usize>; ROWS] = Default::default();
         for (visible, row) in visible.iter_mut().zip(rows) {
-            *visible = within(&row.keys, tile);
+            *visible = within(&row.keys, tile.index);
         }
         let visible = &visible[..rows.len()];
         let some = union(visible.iter().cloned());
@@ -190,37 +196,42 @@ impl<'a> Block<'a> {
             return;
         }
         let mut weights = [[0.0; TILE]; ROWS];
-        let keys = self.layer.key_tile(self.kv_head, tile);
-        L::dots(rows.len(), q, keys, some.start / LANES..some.end.div_ceil(LANES), &mut weights);
+        L::dots(rows.len(), q, tile.keys, some.start / LANES..some.end.div_ceil(LANES), &mut weights);
 
         let width = mixed.len() / rows.len();
         for (row, state) in states.iter_mut().enumerate().filter(|(row, _)| !visible[*row].is_empty()) {
-            let factor = L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile), state);
+            let factor = L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile.index), state);
             if factor != 1.0 {
                 mixed[row * width..(row + 1) * width].iter_mut().for_each(|mixed| *mixed *= factor);
             }
         }
-        self.mix::<L>(tile, visible, &weights[..rows.len()], mixed);
+        mix::<L>(tile.values, visible, &weights[..rows.len()], mixed);
     }
+}
 
-    /// Mixes the values of a tile: those that every row sees for all rows at once, what single rows see before and after for these alone.
-    fn mix<L: Lanes>(&self, tile: usize, visible: &[Range<usize>], weights: &[TileRow], mixed: &mut [f32]) {
-        let values = self.layer.value_tile(self.kv_head, tile);
-        let width = mixed.len() / weights.len();
-        let start = visible.iter().map(|keys| keys.start).max().unwrap_or(0);
-        let end = visible.iter().map(|keys| keys.end).min().unwrap_or(0).max(start);
-        let alone = |part: &dyn Fn(&Range<usize>) -> Range<usize>, mixed: &mut [f32]| {
-            for (row, keys) in visible.iter().map(part).enumerate().filter(|(_, keys)| !keys.is_empty()) {
-                L::mix(&weights[row..=row], keys, values, &mut mixed[row * width..(row + 1) * width]);
-            }
-        };
-        if start == end {
-            alone(&|keys| keys.clone(), mixed);
-        } else {
-            alone(&|keys| keys.start..start, mixed);
-            L::mix(weights, start..end, values, mixed);
-            alone(&|keys| end..keys.end, mixed);
+/// Keys and values of a tile, as one key-value head holds them.
+struct Tile<'a> {
+    index: usize,
+    keys: &'a [Line],
+    values: &'a [Line],
+}
+
+/// Mixes the values of a tile: those that every row sees for all rows at once, what single rows see before and after for these alone.
+fn mix<L: Lanes>(values: &[Line], visible: &[Range<usize>], weights: &[TileRow], mixed: &mut [f32]) {
+    let width = mixed.len() / weights.len();
+    let start = visible.iter().map(|keys| keys.start).max().unwrap_or(0);
+    let end = visible.iter().map(|keys| keys.end).min().unwrap_or(0).max(start);
+    let alone = |part: &dyn Fn(&Range<usize>) -> Range<usize>, mixed: &mut [f32]| {
+        for (row, keys) in visible.iter().map(part).enumerate().filter(|(_, keys)| !keys.is_empty()) {
+            L::mix(&weights[row..=row], keys, values, &mut mixed[row * width..(row + 1) * width]);
         }
+    };
+    if start == end {
+        alone(&|keys| keys.clone(), mixed);
+    } else {
+        alone(&|keys| keys.start..start, mixed);
+        L::mix(weights, start..end, values, mixed);
+        alone(&|keys| end..keys.end, mixed);
     }
 }
 
@@ -309,9 +320,10 @@ fn score_rows<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rul
     }
     let queried: Vec<Row> = (0..count).map(|row| Row::new(queries, rule, keys, first + row, head)).collect();
     let some = union(queried.iter().map(|row| row.keys.clone()));
+    let mut widened = Vec::new();
     for tile in some.start / TILE..some.end.div_ceil(TILE) {
         let mut scores = [[0.0; TILE]; ROWS];
-        L::dots(count, &q, layer.key_tile(heads.kv_head_of(head), tile), 0..TILE / LANES, &mut scores);
+        L::dots(count, &q, layer.key_tile(heads.kv_head_of(head), tile, &mut widened), 0..TILE / LANES, &mut scores);
         for ((query, scores), row) in queried.iter().zip(&mut scores).zip(rows.chunks_exact_mut(keys)) {
             L::bend(scores, query.bend(tile));
             let seen = within(&query.keys, tile);

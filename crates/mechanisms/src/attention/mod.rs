@@ -75,7 +75,7 @@ impl Queries<'_> {
 ///
 /// # Errors
 ///
-/// Where the slices do not fit the axes, or the layer has other heads.
+/// Where the slices do not fit the axes, the layer has other heads, or a ring no longer holds what a query sees.
 pub fn attend(
     kernels: Kernels,
     queries: &Queries<'_>,
@@ -86,6 +86,7 @@ pub fn attend(
     workers: &Workers,
 ) -> Result<(), MechanismError> {
     check_layer(queries, layer)?;
+    check_held(queries, layer, rule, 0..queries.tokens())?;
     length("out", "token x head x d_head", queries.values.len(), out.len())?;
     if let Some(log_sum_exp) = &log_sum_exp {
         length("log_sum_exp", "head x token", queries.tokens() * queries.heads.heads(), log_sum_exp.len())?;
@@ -105,7 +106,7 @@ pub fn attend(
 ///
 /// # Errors
 ///
-/// Where `tokens` goes beyond the queries, or the layer has other heads.
+/// Where `tokens` goes beyond the queries, the layer has other heads, or a ring no longer holds what a query sees.
 pub fn scores(
     kernels: Kernels,
     queries: &Queries<'_>,
@@ -117,6 +118,7 @@ pub fn scores(
     if tokens.end > queries.tokens() || tokens.start > tokens.end {
         return Err(MechanismError::WrongLength { name: "tokens", axes: "token", wanted: queries.tokens(), found: tokens.end });
     }
+    check_held(queries, layer, rule, tokens.clone())?;
     Ok(match kernels {
         Kernels::Fast => fast::scores(queries, layer, rule, tokens),
         Kernels::Textbook => textbook::scores_rounded(queries, layer, rule, tokens),
@@ -164,6 +166,19 @@ fn check_layer(queries: &Queries<'_>, layer: &LayerView<'_>) -> Result<(), Mecha
     length("layer", "kv_head x d_head", heads.kv_width(), layer.shape().kv_heads * layer.shape().d_head)?;
     length("heads of the layer", "kv_head", heads.kv_heads(), layer.shape().kv_heads)?;
     length("queries", "token x head x d_head", queries.tokens() * heads.query_width(), queries.values.len())
+}
+
+/// Whether a ring still holds what the queries see.
+fn check_held(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Result<(), MechanismError> {
+    let held = layer.first();
+    if held == 0 {
+        return Ok(());
+    }
+    let seen = tokens.map(|token| rule.keys.keys(queries.first_position + token, layer.len())).filter(|keys| !keys.is_empty());
+    match seen.map(|keys| keys.start).min() {
+        Some(wanted) if wanted < held => Err(MechanismError::NotHeld { wanted, held }),
+        _ => Ok(()),
+    }
 }
 
 fn length(name: &'static str, axes: &'static str, wanted: usize, found: usize) -> Result<(), MechanismError> {

@@ -127,9 +127,11 @@ fn head_of(queries: &Queries<'_>, head: usize, tokens: Range<usize>) -> Array2<f
     })
 }
 
+/// What a ring no longer holds is NaN: the mask must hide it.
 fn stored(layer: &LayerView<'_>, kv_head: usize) -> (Array2<f64>, Array2<f64>) {
     let matrix = |row: &dyn Fn(usize) -> Vec<f32>| {
-        let rows: Vec<f64> = (0..layer.len()).flat_map(row).map(f64::from).collect();
+        let gone = vec![f64::NAN; layer.first() * layer.shape().d_head];
+        let rows = gone.into_iter().chain((layer.first()..layer.len()).flat_map(row).map(f64::from)).collect();
         Array2::from_shape_vec((layer.len(), layer.shape().d_head), rows).expect("every row is d_head long")
     };
     (matrix(&|position| layer.key(kv_head, position)), matrix(&|position| layer.value(kv_head, position)))
