@@ -49,7 +49,7 @@ macro_rules! sites {
 sites! {
     EmbedOut,     Pass,  "embed.out",    ["token", "d_model"],           "Token vectors as they enter the first block: looked up, scaled, with learned positions added where a family has them.";
     BlockIn,      Block, "in",           ["token", "d_model"],           "The residual stream as it enters the block.";
-    Norm1,        Block, "norm_1.out",   ["token", "d_model"],           "What attention reads: the residual stream after the block's first norm.";
+    Norm1,        Block, "norm_1.out",   ["token", "d_model"],           "What attention reads: the residual stream after the block's first norm, or as it is where a family has none there.";
     Query,        Block, "attn.q",       ["token", "head", "d_head"],    "Queries after projection and bias, before any norm and rotation.";
     Key,          Block, "attn.k",       ["token", "kv_head", "d_head"], "Keys after projection and bias, before any norm and rotation.";
     Value,        Block, "attn.v",       ["token", "kv_head", "d_head"], "Values after projection and bias.";
@@ -61,7 +61,7 @@ sites! {
     AttnOut,      Block, "attn.out",     ["token", "d_model"],           "What the output projection gives, bias included.";
     AttnAdded,    Block, "attn.added",   ["token", "d_model"],           "What attention adds to the residual stream: attn.out, after its own norm where a family has one.";
     Mid,          Block, "mid",          ["token", "d_model"],           "The residual stream between attention and feed-forward.";
-    Norm2,        Block, "norm_2.out",   ["token", "d_model"],           "What the feed-forward reads: the residual stream after the block's second norm.";
+    Norm2,        Block, "norm_2.out",   ["token", "d_model"],           "What the feed-forward reads: the residual stream after the block's second norm, or as it is where a family has none there; the stream before attention where the two are side by side.";
     FfnHidden,    Block, "ffn.hidden",   ["token", "hidden"],            "The hidden layer after activation, and after the gate where there is one.";
     FfnOut,       Block, "ffn.out",      ["token", "d_model"],           "What the down projection gives, bias included.";
     FfnAdded,     Block, "ffn.added",    ["token", "d_model"],           "What the feed-forward adds to the residual stream: ffn.out, after its own norm where a family has one.";

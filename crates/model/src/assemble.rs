@@ -42,15 +42,19 @@ impl Decoder {
 impl Block {
     pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
         let norm = blueprint.norm;
-        let after = blueprint.norm_places == NormPlaces::BeforeAndAfter;
-        let after = |weights: &mut Weights, gain| after.then(|| NormWeights::without_bias(weights, layer, norm, gain));
+        let places = blueprint.norm_places;
+        let before =
+            |weights: &mut Weights, gain, bias| (places != NormPlaces::After).then(|| NormWeights::new(weights, layer, norm, gain, bias));
+        let after =
+            |weights: &mut Weights, gain| (places != NormPlaces::Before).then(|| NormWeights::without_bias(weights, layer, norm, gain));
         Self {
             layer,
             d_model: blueprint.d_model,
-            norm_1: NormWeights::new(weights, layer, norm, Slot::Norm1Gain, Slot::Norm1Bias),
+            residual: blueprint.residual,
+            norm_1: before(weights, Slot::Norm1Gain, Slot::Norm1Bias),
             attention: Attention::new(blueprint, weights, layer, rotary),
             after_attention: after(weights, Slot::AfterAttentionGain),
-            norm_2: NormWeights::new(weights, layer, norm, Slot::Norm2Gain, Slot::Norm2Bias),
+            norm_2: before(weights, Slot::Norm2Gain, Slot::Norm2Bias),
             feed_forward: FeedForward::new(blueprint, weights, layer),
             after_feed_forward: after(weights, Slot::AfterFeedForwardGain),
         }
@@ -65,7 +69,8 @@ impl Attention {
         let mut norm = |gain| NormWeights::without_bias(weights, layer, Norm::Rms { eps }, gain);
         let query_key_norm = match parts.query_key_norm {
             QueryKeyNorm::None => None,
-            QueryKeyNorm::EachHead => Some((norm(Slot::QueryNormGain), norm(Slot::KeyNormGain))),
+            // As many numbers are normed together as the gain is wide.
+            QueryKeyNorm::EachHead | QueryKeyNorm::AllHeads => Some((norm(Slot::QueryNormGain), norm(Slot::KeyNormGain))),
         };
         Self {
             layer,

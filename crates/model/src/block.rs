@@ -1,10 +1,11 @@
-//! One block. The residual stream runs through it; attention and feed-forward each read a normed copy and add to it.
+//! One block. The residual stream runs through it; attention and feed-forward each read a copy, normed or not, and add to it.
 
 use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::MechanismError;
 use glassbox_mechanisms::cache::Cache;
 
 use crate::attention::Attention;
+use crate::blueprint::Residual;
 use crate::decoder::Run;
 use crate::feed_forward::FeedForward;
 use crate::norm::NormWeights;
@@ -13,10 +14,11 @@ use crate::norm::NormWeights;
 pub(crate) struct Block {
     pub(crate) layer: usize,
     pub(crate) d_model: usize,
-    pub(crate) norm_1: NormWeights,
+    pub(crate) residual: Residual,
+    pub(crate) norm_1: Option<NormWeights>,
     pub(crate) attention: Attention,
     pub(crate) after_attention: Option<NormWeights>,
-    pub(crate) norm_2: NormWeights,
+    pub(crate) norm_2: Option<NormWeights>,
     pub(crate) feed_forward: FeedForward,
     pub(crate) after_feed_forward: Option<NormWeights>,
 }
@@ -34,7 +36,11 @@ impl Block {
         let stream = [run.tokens, self.d_model];
         tap.at(Site::BlockIn, &stream, x);
 
-        let mut read = self.norm_1.apply(x, run);
+        let mut read = read_by(self.norm_1.as_ref(), x, run);
+        let beside = match self.residual {
+            Residual::OneAfterAnother => None,
+            Residual::SideBySide => Some(read_by(self.norm_2.as_ref(), x, run)),
+        };
         tap.at(Site::Norm1, &stream, &mut read);
         let mut added = self.attention.forward(&read, cache, run, &mut tap)?;
         if let Some(norm) = &self.after_attention {
@@ -44,7 +50,7 @@ impl Block {
         add(x, &added);
         tap.at(Site::Mid, &stream, x);
 
-        let mut read = self.norm_2.apply(x, run);
+        let mut read = beside.unwrap_or_else(|| read_by(self.norm_2.as_ref(), x, run));
         tap.at(Site::Norm2, &stream, &mut read);
         let mut added = self.feed_forward.forward(&read, run, &mut tap);
         if let Some(norm) = &self.after_feed_forward {
@@ -55,6 +61,11 @@ impl Block {
         tap.at(Site::BlockOut, &stream, x);
         Ok(())
     }
+}
+
+/// What a part reads of the residual stream.
+fn read_by(norm: Option<&NormWeights>, x: &[f32], run: &Run<'_>) -> Vec<f32> {
+    norm.map_or_else(|| x.to_vec(), |norm| norm.apply(x, run))
 }
 
 fn add(x: &mut [f32], added: &[f32]) {

@@ -26,6 +26,8 @@ pub struct Blueprint {
     pub norm: Norm,
     /// Where in a block they are.
     pub norm_places: NormPlaces,
+    /// What the feed-forward reads.
+    pub residual: Residual,
     /// What the attention of all layers has in common.
     pub attention: Attention,
     /// The other half of a block.
@@ -70,6 +72,17 @@ pub enum NormPlaces {
     Before,
     /// Before each of the two, and again on what it adds to the residual stream.
     BeforeAndAfter,
+    /// Only on what each of the two adds; they read the residual stream as it is.
+    After,
+}
+
+/// What the feed-forward reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Residual {
+    /// The stream with what attention has added.
+    OneAfterAnother,
+    /// The stream as attention read it, so that the two do not see one another.
+    SideBySide,
 }
 
 /// What the attention of all layers has in common.
@@ -105,6 +118,8 @@ pub enum QueryKeyNorm {
     None,
     /// Each head's vector by the root mean square over d_head, with one gain for all heads.
     EachHead,
+    /// All heads together by the root mean square over the whole projection.
+    AllHeads,
 }
 
 /// A smooth bound: `x` becomes `cap · tanh(x / cap)`.

@@ -5,8 +5,8 @@ use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::position::Scaling;
 
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, Divisors, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Rotation,
-    SoftCap, Window,
+    AttentionBias, Bias, Blueprint, Divisors, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Residual,
+    Rotation, SoftCap, Window,
 };
 
 /// The forward pass of `blueprint` as text, one line a site. Layers that differ in nothing are written once.
@@ -51,13 +51,22 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn block(&mut self, layer: &Layer) {
         let blueprint = self.blueprint;
-        let (first, second) = (norm(blueprint.norm), norm(blueprint.norm));
+        let read = |of: &str| match blueprint.norm_places {
+            NormPlaces::Before | NormPlaces::BeforeAndAfter => format!("{} of {of}", norm(blueprint.norm)),
+            NormPlaces::After => format!("{of} as it is"),
+        };
         self.step(Site::BlockIn, "the residual stream");
-        self.step(Site::Norm1, &format!("{first} of in"));
+        self.step(Site::Norm1, &read("in"));
         self.attention(layer);
         self.step(Site::AttnAdded, &self.added("attn.out"));
         self.step(Site::Mid, "in + attn.added");
-        self.step(Site::Norm2, &format!("{second} of mid"));
+        self.step(
+            Site::Norm2,
+            &match blueprint.residual {
+                Residual::OneAfterAnother => read("mid"),
+                Residual::SideBySide => format!("{}, beside attention", read("in")),
+            },
+        );
         let (hidden, bias) = match blueprint.feed_forward {
             FeedForward::Plain { activation, bias, .. } => {
                 (format!("{}(norm_2.out by w_up{})", name(activation), plus(bias, "b_up")), bias)
@@ -82,6 +91,7 @@ impl Pass<'_> {
         let normed = |of: &str| match attention.query_key_norm {
             QueryKeyNorm::None => of.to_owned(),
             QueryKeyNorm::EachHead => format!("rms norm over d_head of {of}"),
+            QueryKeyNorm::AllHeads => format!("rms norm over all heads together of {of}"),
         };
         let turned = rotation(&layer.rotation, attention.heads.d_head());
         self.step(Site::QueryRotated, &format!("{}{turned}", normed("attn.q")));
@@ -105,7 +115,7 @@ impl Pass<'_> {
     fn added(&self, part: &str) -> String {
         match self.blueprint.norm_places {
             NormPlaces::Before => part.to_owned(),
-            NormPlaces::BeforeAndAfter => format!("{} of {part}", norm(self.blueprint.norm)),
+            NormPlaces::BeforeAndAfter | NormPlaces::After => format!("{} of {part}", norm(self.blueprint.norm)),
         }
     }
 

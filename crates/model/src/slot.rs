@@ -73,7 +73,8 @@ impl Slot {
         let key = axis("kv_head*d_head", heads.kv_width());
         let hidden = axis("hidden", blueprint.feed_forward.hidden());
         let layer_norm = matches!(blueprint.norm, Norm::Layer { .. });
-        let after = blueprint.norm_places == NormPlaces::BeforeAndAfter;
+        let before = blueprint.norm_places != NormPlaces::After;
+        let after = blueprint.norm_places != NormPlaces::Before;
         let input_bias = blueprint.attention.bias != AttentionBias::None;
         let (gated, ffn_bias) = match blueprint.feed_forward {
             FeedForward::Plain { bias, .. } => (false, bias == Bias::Added),
@@ -86,13 +87,19 @@ impl Slot {
                 LearnedPositions::None => None,
                 LearnedPositions::Table { positions } => Some(vec![axis("position", positions), d_model]),
             },
-            Self::Norm1Gain | Self::Norm2Gain | Self::NormGain => Some(vec![d_model]),
-            Self::Norm1Bias | Self::Norm2Bias | Self::NormBias => only_if(layer_norm, &[d_model]),
+            Self::NormGain => Some(vec![d_model]),
+            Self::NormBias => only_if(layer_norm, &[d_model]),
+            Self::Norm1Gain | Self::Norm2Gain => only_if(before, &[d_model]),
+            Self::Norm1Bias | Self::Norm2Bias => only_if(before && layer_norm, &[d_model]),
             Self::WQuery => Some(vec![query, d_model]),
             Self::WKey | Self::WValue => Some(vec![key, d_model]),
             Self::BQuery => only_if(input_bias, &[query]),
             Self::BKey | Self::BValue => only_if(input_bias, &[key]),
-            Self::QueryNormGain | Self::KeyNormGain => only_if(blueprint.attention.query_key_norm == QueryKeyNorm::EachHead, &[d_head]),
+            Self::QueryNormGain | Self::KeyNormGain => match blueprint.attention.query_key_norm {
+                QueryKeyNorm::None => None,
+                QueryKeyNorm::EachHead => Some(vec![d_head]),
+                QueryKeyNorm::AllHeads => Some(vec![if self == Self::QueryNormGain { query } else { key }]),
+            },
             Self::WOut => Some(vec![d_model, query]),
             Self::BOut => only_if(blueprint.attention.bias == AttentionBias::All, &[d_model]),
             Self::AfterAttentionGain | Self::AfterFeedForwardGain => only_if(after, &[d_model]),

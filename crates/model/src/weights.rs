@@ -175,6 +175,12 @@ fn arrange(tensor: &StoredTensor, row: &TensorRow, heads: Heads) -> Result<Matri
             let heads = if matches!(row.slots[0], Slot::WQuery | Slot::BQuery) { heads.heads() } else { heads.kv_heads() };
             if tensor.shape.len() == 1 { halves_of_vector(&stored, heads) } else { halves(&stored, heads) }
         }
+        Layout::HeadByHead if tensor.shape.len() == 1 => {
+            let values = decode(&stored);
+            let moved: Vec<f32> = one_after_another(values.len(), heads).map(|row| values[row]).collect();
+            from_f32(1, moved.len(), &moved)
+        }
+        Layout::HeadByHead => with_rows(&stored, one_after_another(stored.rows(), heads)),
         Layout::GainMinusOne => {
             let gain: Vec<f32> = decode(&stored).iter().map(|stored| 1.0 + stored).collect();
             from_f32(1, gain.len(), &gain)
@@ -203,7 +209,17 @@ fn neighbour_of_half(row: usize, d_head: usize) -> usize {
 
 fn halves(stored: &Matrix, heads: usize) -> Matrix {
     let d_head = stored.rows() / heads;
-    let rows = (0..stored.rows()).map(|row| row / d_head * d_head + neighbour_of_half(row % d_head, d_head));
+    with_rows(stored, (0..stored.rows()).map(|row| row / d_head * d_head + neighbour_of_half(row % d_head, d_head)))
+}
+
+/// The file's rows, which hold each head's q, k and v together, in the order of all q, all k, all v.
+fn one_after_another(rows: usize, heads: Heads) -> impl Iterator<Item = usize> {
+    let (heads, d_head) = (heads.heads(), heads.d_head());
+    debug_assert_eq!(rows, 3 * heads * d_head, "a family with this layout has one kv head a head");
+    (0..3).flat_map(move |part| (0..heads).flat_map(move |head| (0..d_head).map(move |row| (head * 3 + part) * d_head + row)))
+}
+
+fn with_rows(stored: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
     let bytes: Vec<u8> = rows.flat_map(|row| stored.row_bytes(row)).copied().collect();
     Matrix::new(stored.rows(), stored.columns(), stored.storage(), Bytes::new(bytes)).expect("the same rows in another order")
 }

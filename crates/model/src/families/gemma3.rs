@@ -9,8 +9,8 @@ use super::reading::{one_over_root, window};
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Rotation,
-    SoftCap, Unembedding, Window,
+    Attention, AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Residual,
+    Rotation, SoftCap, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -169,6 +169,7 @@ pub(super) fn blueprint(sizes: Sizes) -> Blueprint {
         learned_positions: LearnedPositions::None,
         norm: Norm::Rms { eps: sizes.eps },
         norm_places: NormPlaces::BeforeAndAfter,
+        residual: Residual::OneAfterAnother,
         attention: Attention {
             heads: sizes.heads,
             scale: sizes.scale,

@@ -8,8 +8,8 @@ use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow};
 use crate::ModelError;
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Rotation, SoftCap, Unembedding,
-    Window,
+    AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Residual, Rotation, SoftCap,
+    Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -113,6 +113,7 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
         learned_positions: LearnedPositions::Table { positions: sizes.positions },
         norm: Norm::Layer { eps: sizes.eps },
         norm_places: NormPlaces::Before,
+        residual: Residual::OneAfterAnother,
         attention: attention(sizes.heads, AttentionBias::All),
         feed_forward: FeedForward::Plain { hidden: sizes.hidden, activation: sizes.activation, bias: Bias::Added },
         layers: vec![Layer { window: Window::Whole, rotation: Rotation::None }; sizes.layers],

@@ -7,8 +7,8 @@ use glassbox_mechanisms::heads::Heads;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, FeedForward, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, SoftCap, Unembedding,
-    Window,
+    Attention, AttentionBias, Bias, Blueprint, FeedForward, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Residual, SoftCap,
+    Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -88,6 +88,7 @@ pub(super) fn like_in_folder(file: &Reading<'_>, like: &Like) -> Result<Blueprin
         learned_positions: LearnedPositions::None,
         norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
         norm_places: NormPlaces::Before,
+        residual: Residual::OneAfterAnother,
         attention: attention(like.heads, if bias("attention_bias")? { AttentionBias::All } else { AttentionBias::None }),
         feed_forward: FeedForward::Gated {
             hidden: settings.usize("intermediate_size")?,
@@ -120,6 +121,7 @@ pub(super) fn like_in_gguf(file: &Reading<'_>, family: &'static str, arch: &str,
         learned_positions: LearnedPositions::None,
         norm: Norm::Rms { eps: file.eps(&key("attention.layer_norm_rms_epsilon"))? },
         norm_places: NormPlaces::Before,
+        residual: Residual::OneAfterAnother,
         attention: attention(
             heads,
             match (has("blk.0.attn_q.bias"), has("blk.0.attn_output.bias")) {

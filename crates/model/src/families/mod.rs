@@ -9,8 +9,10 @@ mod gemma;
 mod gemma2;
 mod gemma3;
 mod gpt2;
+mod gpt_neox;
 mod llama;
 mod mistral;
+mod olmo2;
 mod qwen2;
 mod qwen3;
 mod reading;
@@ -23,8 +25,18 @@ use crate::blueprint::Blueprint;
 use crate::slot::Slot;
 
 /// Every family, in the order of error messages.
-pub(crate) const FAMILIES: &[&Family] =
-    &[&llama::LLAMA, &mistral::MISTRAL, &qwen2::QWEN2, &qwen3::QWEN3, &gemma::GEMMA, &gemma2::GEMMA2, &gemma3::GEMMA3, &gpt2::GPT2];
+pub(crate) const FAMILIES: &[&Family] = &[
+    &llama::LLAMA,
+    &mistral::MISTRAL,
+    &qwen2::QWEN2,
+    &qwen3::QWEN3,
+    &gemma::GEMMA,
+    &gemma2::GEMMA2,
+    &gemma3::GEMMA3,
+    &olmo2::OLMO2,
+    &gpt2::GPT2,
+    &gpt_neox::GPT_NEOX,
+];
 
 /// A family of models.
 pub(crate) struct Family {
@@ -92,6 +104,8 @@ pub(crate) enum Layout {
     PairsAsNeighbours,
     /// A norm's gain minus one.
     GainMinusOne,
+    /// Rows of q, k and v one head after another: each head's q, then its k, then its v.
+    HeadByHead,
 }
 
 /// Where the proof is that a family is right.

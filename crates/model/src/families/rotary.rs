@@ -30,6 +30,27 @@ pub(super) fn from_config(settings: &Settings, width: usize, default_theta: f64,
     }
 }
 
+/// How many channels of a head turn: the factor `partial_rotary_factor` of d_head, rounded down, from `rope_parameters` (new) or from
+/// `outside` (old).
+pub(super) fn width(settings: &Settings, d_head: usize, outside: &str, default: f64) -> Result<usize, ModelError> {
+    const INSIDE: &str = "partial_rotary_factor";
+    let section = section(settings)?;
+    let inside = section.as_ref().map_or(Ok(None), |section| section.optional_f64(INSIDE))?;
+    let factor = match (inside, settings.optional_f64(outside)?) {
+        (Some(inside), Some(other)) if inside != other => {
+            let wanted = format!("{inside}, as in the section of the rotation");
+            return Err(settings.refuse(outside, &wanted, &other.to_string(), "correct one of the two").into());
+        }
+        (inside, outside) => inside.or(outside).unwrap_or(default),
+    };
+    let width = (d_head as f64 * factor) as usize;
+    if factor > 0.0 && factor <= 1.0 && width > 0 && width.is_multiple_of(2) {
+        return Ok(width);
+    }
+    let wanted = format!("a part of the {d_head} channels of a head that makes pairs");
+    Err(settings.refuse(outside, &wanted, &factor.to_string(), "correct the value in the file").into())
+}
+
 fn section(settings: &Settings) -> Result<Option<Settings>, ModelError> {
     match (settings.section("rope_parameters")?, settings.section("rope_scaling")?) {
         (Some(_), Some(_)) => {

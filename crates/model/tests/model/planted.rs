@@ -28,6 +28,10 @@ fn a_wrong_setting_is_found_where_it_acts_first() {
     check("mistral-gqa", &Edited::of("mistral-gqa").set("sliding_window", "6"), "blocks.0.attn.scores");
     check("mistral-whole", &Edited::of("mistral-whole").set("hidden_act", "\"relu\""), "blocks.0.ffn.hidden");
     check("gemma2-gqa", &Edited::of("gemma2-gqa").set("attn_logit_softcapping", "3.1"), "blocks.0.attn.scores");
+    let turning = r#"{"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}"#;
+    check("gpt_neox-parallel", &Edited::of("gpt_neox-parallel").set("rope_parameters", turning), "blocks.0.attn.q_rot");
+    check("gpt_neox-parallel", &Edited::of("gpt_neox-parallel").set("use_parallel_residual", "false"), "blocks.0.norm_2.out");
+    check("gpt_neox-serial", &Edited::of("gpt_neox-serial").set("hidden_act", "\"gelu\""), "blocks.0.ffn.hidden");
     check("gemma2-gqa", &Edited::of("gemma2-gqa").set("final_logit_softcapping", "null"), "logits");
 }
 

@@ -273,3 +273,33 @@ fn the_first_and_second_gemma_are_read_as_published() {
     }"#;
     assert_eq!(logits(&with_settings("gemma2-gqa", settings).open(), &IDS), logits(&open("gemma2-gqa", Kernels::Fast), &IDS));
 }
+
+#[test]
+fn olmo_2_and_pythia_are_read_as_published() {
+    let settings = r#"{
+        "architectures": ["Olmo2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "eos_token_id": 2, "hidden_act": "silu",
+        "hidden_size": 36, "initializer_range": 0.02, "intermediate_size": 44, "max_position_embeddings": 4096, "model_type": "olmo2",
+        "num_attention_heads": 6, "num_hidden_layers": 2, "num_key_value_heads": 2, "pad_token_id": 0, "rms_norm_eps": 1e-06,
+        "rope_scaling": null, "rope_theta": 500000, "tie_word_embeddings": false, "torch_dtype": "float32",
+        "transformers_version": "4.47.0.dev0", "use_cache": false, "vocab_size": 59
+    }"#;
+    assert_eq!(logits(&with_settings("olmo2-gqa", settings).open(), &IDS), logits(&open("olmo2-gqa", Kernels::Fast), &IDS));
+    let settings = r#"{
+        "architectures": ["GPTNeoXForCausalLM"], "bos_token_id": 0, "classifier_dropout": 0.1, "eos_token_id": 0, "hidden_act": "gelu",
+        "hidden_size": 36, "initializer_range": 0.02, "intermediate_size": 52, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+        "model_type": "gpt_neox", "num_attention_heads": 3, "num_hidden_layers": 2, "rotary_emb_base": 10000, "rotary_pct": 0.34,
+        "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.24.0", "use_cache": true,
+        "use_parallel_residual": true, "vocab_size": 63
+    }"#;
+    let edited = with_settings("gpt_neox-parallel", settings)
+        .with("gpt_neox.layers.0.attention.bias", &[1, 1, 8, 8], 1.0)
+        .with("gpt_neox.layers.1.attention.masked_bias", &[], -1e9)
+        .with("gpt_neox.layers.1.attention.rotary_emb.inv_freq", &[2], 1.0);
+    let wanted = logits(&open("gpt_neox-parallel", Kernels::Fast), &IDS);
+    assert_eq!(logits(&edited.open(), &IDS), wanted);
+    let message = edited.unset("rotary_pct").unset("rotary_emb_base").refusal();
+    assert!(
+        message.contains("wanted a part of the 12 channels of a head that makes pairs, found 0.25"),
+        "the documented default: {message}"
+    );
+}

@@ -124,7 +124,18 @@ fn a_tied_head_that_differs_from_the_embedding_is_refused() {
 #[test]
 fn no_value_of_any_setting_makes_it_panic() {
     let workers = Workers::new(1);
-    for name in ["llama-scaled", "mistral-gqa", "qwen2-window", "qwen3-window", "gemma-mqa", "gemma2-gqa", "gemma3-gqa", "gpt2"] {
+    for name in [
+        "llama-scaled",
+        "mistral-gqa",
+        "qwen2-window",
+        "qwen3-window",
+        "gemma-mqa",
+        "gemma2-gqa",
+        "gemma3-gqa",
+        "olmo2-gqa",
+        "gpt_neox-parallel",
+        "gpt2",
+    ] {
         let keys: Vec<String> = Edited::of(name).settings.keys().cloned().collect();
         for key in keys {
             for value in [
