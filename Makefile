@@ -3,10 +3,10 @@
 CARGO ?= cargo
 MODELS ?= models
 
-.PHONY: help demo test build lint tidy models test-real clean
+.PHONY: help demo test build lint tidy models test-real test-aarch64 clean
 
 help: ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: ## build, run the built-in suite on the built-in model, print verdicts, write a report
 	$(CARGO) build --release --locked -p glassbox-cli
@@ -33,6 +33,11 @@ models: ## fetch the two real models of the tests by package name and check thei
 
 test-real: ## tests on the real models (after `make models`)
 	GLASSBOX_MODELS=$(abspath $(MODELS)) $(CARGO) test --release --locked --workspace --features real --test 'real*' -- --nocapture
+
+test-aarch64: ## kernels and whole models on emulated aarch64 (needs qemu-user, gcc-aarch64-linux-gnu and the Rust target)
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	$(CARGO) test --locked --target aarch64-unknown-linux-gnu -p glassbox-mechanisms -p glassbox-tensor -p glassbox-model
 
 clean:
 	$(CARGO) clean

@@ -1,6 +1,7 @@
 //! The model as its users meet it, on the tiny models of `fixtures/tiny`.
 
 mod edited;
+mod every_machine;
 mod explained;
 mod faults;
 mod golden;
