@@ -21,9 +21,9 @@ Start here:
   glassbox test evidence -m model.gguf         does your model find the right document?
 
 Exit codes:
-    0  every gate passed
+    0  no gate failed
   100  a gate failed
-  101  a gate was inconclusive, under --strict
+  101  no gate failed, but one was INCONCLUSIVE or CANNOT-SAY, under --strict
   102  more trials failed than the suite allows
     4  nothing was selected
     2  usage, configuration, or an input that cannot be read
@@ -220,9 +220,9 @@ Examples:
   glassbox test evidence --strict --quiet         for CI: the exit code says it
 
 Exit codes:
-    0  every gate passed
+    0  no gate failed
   100  a gate failed
-  101  a gate was inconclusive, under --strict
+  101  no gate failed, but one was INCONCLUSIVE or CANNOT-SAY, under --strict
   102  more trials failed than the suite allows
     4  nothing was selected
     2  usage, configuration, or an input that cannot be read

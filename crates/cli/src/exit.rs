@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Success,
     /// A gate failed.
     GateFailed,
-    /// A gate was inconclusive, and `--strict` was given.
+    /// No gate failed, but one is open (inconclusive or cannot say), and `--strict` was given.
     Inconclusive,
     /// More trials failed than the suite allows.
     TargetErrors,

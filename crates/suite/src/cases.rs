@@ -105,13 +105,49 @@ impl<'a> ItemCases<'a> {
     }
 }
 
-/// What two answers must share to count as the same answer, whatever their wording and their citations.
-pub(crate) fn answer_key(score: &Score) -> String {
+/// What two answers must share to count as the same answer, whatever their wording and their citations: for wrong ones the value of the
+/// document that they took it from, where there is one.
+pub(crate) fn answer_key(trial: &PlannedTrial, score: &Score) -> String {
+    let taken = || trial.content.expected.passages.get(score.captured_by?.checked_sub(1)?)?.value.as_deref();
     match score.judgement {
         Judgement::Right => "right".to_owned(),
         Judgement::Abstained => "abstained".to_owned(),
         Judgement::Unparsed => "unparsed".to_owned(),
         Judgement::Error => "error".to_owned(),
-        Judgement::Wrong => format!("wrong {}", normalised(score.extracted.as_deref().unwrap_or_default())),
+        Judgement::Wrong => format!("wrong {}", normalised(taken().or(score.extracted.as_deref()).unwrap_or_default())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::built_in;
+
+    #[test]
+    fn wrong_answers_are_the_same_answer_where_they_took_the_same_documents_value_in_other_words() {
+        let suite = built_in("order").expect("it is built in").expect("it is valid");
+        let plan = suite.plan().expect("it can be planned");
+        let stated = |trial: &PlannedTrial, value: &str| {
+            1 + trial.content.expected.passages.iter().position(|passage| passage.value.as_deref() == Some(value)).expect("same documents")
+        };
+        let item: Vec<&PlannedTrial> = plan.iter().filter(|trial| trial.content.item == plan[0].content.item).collect();
+        let other = |trial: &PlannedTrial| {
+            let expected = &trial.content.expected;
+            expected.passages.iter().filter_map(|passage| passage.value.clone()).filter(|value| *value != expected.answer).min()
+        };
+        let value = other(item[0]).expect("some other document states a value");
+        let score = |trial: &PlannedTrial, text: &str, captured_by| Score {
+            extracted: Some(text.to_owned()),
+            judgement: Judgement::Wrong,
+            captured_by,
+            ..error_score(trial, "")
+        };
+        let keys: std::collections::BTreeSet<String> = item
+            .iter()
+            .zip([value.clone(), format!("It is {value}"), format!("The answer is {value}.")])
+            .map(|(trial, text)| answer_key(trial, &score(trial, &text, Some(stated(trial, &value)))))
+            .collect();
+        assert_eq!(keys.len(), 1, "{keys:?}");
+        assert_ne!(answer_key(item[0], &score(item[0], "blue", None)), answer_key(item[0], &score(item[0], "red", None)));
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn judge(text: &str, expected: &Expected, check: &CheckSpec) -> Judge
 fn judge_contained(value: &str, expected: &Expected, check: &CheckSpec, judged: &mut Judged) {
     judged.judgement = Judgement::Wrong;
     // A lone letter occurs in any text: `A or B` has chosen nothing.
-    let right = choice_letter(&expected.answer).is_none() && right_values(expected).any(|right| contains_value(value, right));
+    let right = right_values(expected).filter(|right| choice_letter(right).is_none()).any(|right| contains_value(value, right));
     let other = other_document_named(value, expected);
     match (right, other) {
         (true, Some(number)) => judged.note = Some(format!("names the right value and also that of document {number}")),
@@ -108,13 +108,14 @@ fn whole_match(value: &str, expected: &Expected) -> Option<Rung> {
     if plain == normalised(&expected.answer) {
         return Some(Rung::Normalised);
     }
-    if let (Some(wanted), Some(found)) = (number(&expected.answer), number(value)) {
-        return (wanted == found).then_some(Rung::Number);
+    if number(&expected.answer).is_some_and(|wanted| number(value) == Some(wanted)) {
+        return Some(Rung::Number);
     }
-    if let Some(wanted) = choice_letter(&expected.answer) {
-        return (chosen_letter(value) == Some(wanted)).then_some(Rung::Choice);
+    if choice_letter(&expected.answer).is_some_and(|wanted| chosen_letter(value) == Some(wanted)) {
+        return Some(Rung::Choice);
     }
-    expected.aliases.iter().any(|alias| normalised(alias) == plain).then_some(Rung::Alias)
+    let is_alias = |alias: &String| normalised(alias) == plain || number(alias).is_some_and(|wanted| number(value) == Some(wanted));
+    expected.aliases.iter().any(is_alias).then_some(Rung::Alias)
 }
 
 fn right_values(expected: &Expected) -> impl Iterator<Item = &str> {
@@ -195,14 +196,14 @@ fn citation_numbers(inside: &str) -> Option<Vec<usize>> {
 
 /// The first line that holds more than punctuation, without the punctuation around it.
 fn first_value_line(text: &str) -> &str {
-    let outside = |letter: char| letter.is_whitespace() || (is_punctuation(letter) && !"()（）-".contains(letter));
+    let outside = |letter: char| letter.is_whitespace() || (is_punctuation(letter) && !"()（）-+#%".contains(letter));
     text.lines().map(|line| line.trim_matches(outside)).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// Evens out what does not change a value: full-width letters, case, punctuation, articles, white space.
 ///
-/// Full-width ASCII becomes ASCII; letters become lower case; punctuation becomes a space, except a decimal point and a minus sign; the
-/// thousands comma and the apostrophe vanish; `a`, `an`, `the` vanish unless nothing else is left.
+/// Full-width ASCII becomes ASCII; letters become lower case; punctuation becomes a space, except a decimal point, a minus sign, and `+`, `#`
+/// or `%` right after a word; the thousands comma and the apostrophe vanish; `a`, `an`, `the` vanish unless nothing else is left.
 pub(crate) fn normalised(text: &str) -> String {
     let letters: Vec<char> = text.chars().map(even_width).flat_map(char::to_lowercase).collect();
     let digit_at = |index: Option<usize>| index.and_then(|index| letters.get(index)).is_some_and(char::is_ascii_digit);
@@ -215,6 +216,8 @@ pub(crate) fn normalised(text: &str) -> String {
             ',' if before && after => {}
             '-' | '\u{2212}' if after && starts_word => even.push('-'),
             '\'' | '\u{2019}' => {}
+            // Part of a name or a number right after it: `C++`, `C#`, `50%`.
+            '+' | '#' | '%' if even.ends_with(|last: char| last.is_alphanumeric() || last == *letter) => even.push(*letter),
             letter if is_punctuation(*letter) || letter.is_whitespace() => even.push(' '),
             letter => even.push(*letter),
         }
@@ -263,9 +266,19 @@ fn is_word_letter(letter: char) -> bool {
         && !matches!(letter, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-fn number(text: &str) -> Option<f64> {
+/// A decimal number as its sign, its digits without leading zeros and those after the point without trailing zeros: exact at any length,
+/// where a float takes two long order numbers for one.
+fn number(text: &str) -> Option<(bool, String, String)> {
     let plain = normalised(text);
-    plain.parse::<f64>().ok().filter(|number| number.is_finite() && plain.chars().any(|letter| letter.is_ascii_digit()))
+    let digits = plain.strip_prefix('-').unwrap_or(&plain);
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !all_digits(whole) || !all_digits(part) {
+        return None;
+    }
+    let (whole, part) = (whole.trim_start_matches('0').to_owned(), part.trim_end_matches('0').to_owned());
+    let is_zero = whole.is_empty() && part.is_empty();
+    Some((plain.starts_with('-') && !is_zero, whole, part))
 }
 
 fn choice_letter(answer: &str) -> Option<char> {
@@ -313,6 +326,16 @@ mod tests {
             ("ＴＥＡＬ【2】", "teal", &[], (Right, Some(Rung::Normalised))),
             ("1,234.0 [1]", "1234", &[], (Right, Some(Rung::Number))),
             ("1235", "1234", &[], (Wrong, None)),
+            ("-0.50", "-.5", &[], (Wrong, None)),
+            ("-0.50", "-0.5", &[], (Right, Some(Rung::Number))),
+            ("20261130000000017", "20261130000000018", &[], (Wrong, None)),
+            ("teal", "B", &["teal"], (Right, Some(Rung::Alias))),
+            ("It is teal.", "B", &["teal"], (Right, Some(Rung::Contained))),
+            ("12.0", "7", &["a dozen", "12"], (Right, Some(Rung::Alias))),
+            ("C#", "C++", &[], (Wrong, None)),
+            ("C", "C++", &[], (Wrong, None)),
+            ("c++", "C++", &[], (Right, Some(Rung::Normalised))),
+            ("50", "50%", &[], (Wrong, None)),
             ("-5", "5", &[], (Wrong, None)),
             ("(B) [2]", "B", &[], (Right, Some(Rung::Normalised))),
             ("Answer: B", "B", &[], (Right, Some(Rung::Choice))),

@@ -16,22 +16,20 @@ pub(crate) struct Measure<'a> {
     pub(crate) test: &'a str,
 }
 
-/// A metric, and how much single items vary in it: what a gate needs to say which effect it could have seen.
+/// A metric, and what single items can be in it: what a gate needs to say which effect it could have seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) metric: Metric,
-    pub(crate) spread: Spread,
+    pub(crate) items: PerItem,
 }
 
-/// How much single items vary.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Spread {
-    /// Each item is right or wrong.
-    Proportion,
-    /// Items vary by this standard deviation, at least by what one differing item would give.
-    Deviation(f64),
-    /// Not known.
-    Unknown,
+/// What single items can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PerItem {
+    /// Right or wrong.
+    YesOrNo,
+    /// Any number in a range.
+    Graded,
 }
 
 /// Name and meaning of a metric.
@@ -55,13 +53,13 @@ impl Measure<'_> {
     pub(crate) fn share(&self, named: Named, outcomes: &[bool]) -> Measured {
         let successes = outcomes.iter().filter(|outcome| **outcome).count();
         let estimate = proportion_interval(successes, outcomes.len(), self.level);
-        Measured { metric: metric(named, estimate, outcomes.len()), spread: Spread::Proportion }
+        Measured { metric: metric(named, estimate, outcomes.len()), items: PerItem::YesOrNo }
     }
 
     /// The mean of per-item numbers that lie in a range.
     pub(crate) fn mean(&self, named: Named, values: &[f64], low: f64, high: f64) -> Measured {
         let estimate = bounded_mean(values, low..=high, self.resampling(&named.name));
-        Measured { metric: metric(named, estimate, values.len()), spread: Spread::of(values, high - low) }
+        Measured { metric: metric(named, estimate, values.len()), items: PerItem::Graded }
     }
 
     /// How far the ratio `(reached - closed) / (oracle - closed)` of per-item scores gets.
@@ -75,15 +73,14 @@ impl Measure<'_> {
         let n = items.len();
         let mean = |index: usize| items.iter().map(|item| item[index]).sum::<f64>() / n.max(1) as f64;
         let (reached, closed, oracle) = (mean(0), mean(1), mean(2));
-        let spread = Spread::of(&items.iter().map(|item| item[0]).collect::<Vec<_>>(), 1.0);
         if n == 0 {
-            return Measured { metric: undefined(named, 0, "no item has answers in all arms".to_owned()), spread };
+            return Measured { metric: undefined(named, 0, "no item has answers in all arms".to_owned()), items: PerItem::Graded };
         }
         if oracle - closed < SMALLEST_GAIN {
             let reason = format!(
                 "with the gold document alone {oracle:.3} are right and without documents {closed:.3}: the gain is under {SMALLEST_GAIN}, so its used share means nothing"
             );
-            return Measured { metric: undefined(named, n, reason), spread };
+            return Measured { metric: undefined(named, n, reason), items: PerItem::Graded };
         }
         let resampling = self.resampling(&named.name);
         let mut kinds: std::collections::BTreeMap<[u64; 3], usize> = std::collections::BTreeMap::new();
@@ -101,11 +98,15 @@ impl Measure<'_> {
             Some(estimate) => metric(named, Ok(estimate), n),
             None => {
                 let value = (reached - closed) / (oracle - closed);
-                let interval = fieller(items, value, resampling);
-                Metric { value: Some(value), interval: Some(interval), ..undefined(named, n, String::new()) }.defined()
+                match fieller(items, value, resampling) {
+                    Some(interval) => {
+                        Metric { value: Some(value), interval: Some(interval), ..undefined(named, n, String::new()) }.defined()
+                    }
+                    None => undefined(named, n, format!("it is {value:.3}, but of so few items ({n}) its interval has no end")),
+                }
             }
         };
-        Measured { metric, spread }
+        Measured { metric, items: PerItem::Graded }
     }
 
     pub(crate) fn point(&self, at: impl Into<String>, outcomes: &[bool]) -> Option<Point> {
@@ -122,7 +123,11 @@ const FEWEST_VARYING: usize = 10;
 /// Halvings of a range of 3: 3 / 2^12 is below any digit that a report prints.
 const HALVINGS: usize = 12;
 
-fn fieller(items: &[[f64; 3]], value: f64, resampling: Resampling) -> Interval {
+/// How far from the value an end is looked for: a ratio that may be so far off says nothing.
+const FARTHEST: f64 = 1.5;
+
+/// None where an end is farther than [`FARTHEST`] or does not exist.
+fn fieller(items: &[[f64; 3]], value: f64, resampling: Resampling) -> Option<Interval> {
     let ends = |t: f64| {
         let (of_closed, of_oracle) = (t - 1.0, -t);
         let low = of_closed.min(0.0) + of_oracle.min(0.0);
@@ -131,6 +136,9 @@ fn fieller(items: &[[f64; 3]], value: f64, resampling: Resampling) -> Interval {
         bounded_mean(&values, low - 1e-9..=high + 1e-9, resampling).map(|estimate| (estimate.interval.low, estimate.interval.high)).ok()
     };
     let bisect = |mut inside: f64, mut outside: f64, excluded: &dyn Fn(f64, f64) -> bool| {
+        if !ends(outside).is_some_and(|(low, high)| excluded(low, high)) {
+            return None;
+        }
         for _ in 0..HALVINGS {
             let middle = f64::midpoint(inside, outside);
             match ends(middle) {
@@ -138,29 +146,11 @@ fn fieller(items: &[[f64; 3]], value: f64, resampling: Resampling) -> Interval {
                 _ => inside = middle,
             }
         }
-        outside
+        Some(outside)
     };
-    let low = bisect(value, value - 1.5, &|low, _| low > 0.0);
-    let high = bisect(value, value + 1.5, &|_, high| high < 0.0);
-    Interval { low, high, level: resampling.level, method: "Fieller on a bounded mean".to_owned() }
-}
-
-impl Spread {
-    /// The standard deviation over items.
-    ///
-    /// - `values`  [item]
-    /// - `range`   between the smallest and the largest possible value
-    pub(crate) fn of(values: &[f64], range: f64) -> Self {
-        let n = values.len() as f64;
-        if values.len() < 2 {
-            return Self::Unknown;
-        }
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        // Equal values would claim that any effect is seen; one item at half the range keeps it honest.
-        let one_item = (range / 2.0).powi(2) / n;
-        Self::Deviation(variance.max(one_item).sqrt())
-    }
+    let low = bisect(value, value - FARTHEST, &|low, _| low > 0.0)?;
+    let high = bisect(value, value + FARTHEST, &|_, high| high < 0.0)?;
+    Some(Interval { low, high, level: resampling.level, method: "Fieller on a bounded mean".to_owned() })
 }
 
 pub(crate) fn metric(named: Named, estimate: Result<Estimate, Undefined>, n: usize) -> Metric {
@@ -267,12 +257,21 @@ mod tests {
     }
 
     #[test]
+    fn of_one_or_two_items_the_used_share_has_no_interval_and_says_so() {
+        for n in [1, 2] {
+            let metric = utilisation(&vec![[1.0, 0.0, 1.0]; n]);
+            assert_eq!((metric.value, metric.interval), (None, None), "{n}");
+            assert!(metric.undefined.expect("a reason").contains("its interval has no end"));
+        }
+    }
+
+    #[test]
     fn both_kinds_of_interval_agree_where_both_exist() {
         let items: Vec<[f64; 3]> = (0..200).map(|index| [f64::from(u8::from(index % 4 != 0)), 0.0, 1.0]).collect();
         let bootstrap = utilisation(&items).interval.expect("many items vary");
         assert_eq!(bootstrap.method, "BCa bootstrap");
         let measure = Measure { level: 0.95, resamples: 999, seed: 3, test: "evidence" };
-        let inverted = fieller(&items, 0.75, measure.resampling("x"));
+        let inverted = fieller(&items, 0.75, measure.resampling("x")).expect("200 items bound it");
         assert!((bootstrap.low - inverted.low).abs() < 0.03 && (bootstrap.high - inverted.high).abs() < 0.03, "{bootstrap:?} {inverted:?}");
     }
 }

@@ -158,6 +158,12 @@ impl Planner<'_> {
         stated.max_by_key(|value| normalised(value).chars().count()).cloned()
     }
 
+    /// The seed of one random answer. Every trial has its own: items that share a stream share their luck, and no interval over items would hold.
+    fn stream(&self, condition: &Condition, replicate: u32) -> u64 {
+        let seed = self.defaults.seed.to_string();
+        seed_from(&["answer", &seed, &self.test.id, &self.item.id, &condition.label(), &replicate.to_string()])
+    }
+
     fn checked<'p>(&self, prompt: Option<&'p Vec<MessageSpec>>) -> Result<&'p Vec<MessageSpec>, SuiteError> {
         // Reading the suite already refused this; a library user may have changed the suite since.
         prompt.ok_or_else(|| SuiteError::Plan { test: self.test.id.clone(), reason: "an arm has no prompt".to_owned() })
@@ -177,8 +183,7 @@ impl Planner<'_> {
             max_tokens: sampling.max_tokens,
             sampling: if random { Sampling::Temperature(sampling.temperature) } else { Sampling::Greedy },
             stop: sampling.stop.clone(),
-            // Replicates ask how much random answers vary, so each draws from its own stream.
-            seed: self.defaults.seed.wrapping_add(if random { u64::from(replicate) } else { 0 }),
+            seed: if random { self.stream(&condition, replicate) } else { self.defaults.seed },
         };
         let expected = Expected {
             question: self.item.question.clone(),

@@ -8,7 +8,7 @@ use glassbox_record::{Bound, DataIdentity, Digest, SuiteIdentity};
 use glassbox_stats::random::{Dice, seed_from};
 use serde_saphyr::Spanned;
 
-use crate::checks::metric_names;
+use crate::checks::{metric_names, metric_range};
 use crate::data::{Data, Item};
 use crate::schema::{
     Arm, CheckSpec, Defaults, DesignSpec, DistractorSource, GateSpec, MessageSpec, PartSpec, Positions, PromptSet, SuiteFile, TestKind,
@@ -441,6 +441,11 @@ fn checked_gate(path: &str, spec: &GateSpec, design: &Design, cite: bool) -> Res
     };
     if !bound.threshold().is_finite() || spec.warn.is_some_and(|warn| !warn.is_finite()) {
         return Err(refused(format!("the gate on `{name}` has a threshold that is no number")));
+    }
+    let (low, high) = metric_range(name);
+    let outside = [Some(bound.threshold()), spec.warn].into_iter().flatten().find(|value| !(low..=high).contains(value));
+    if let Some(value) = outside {
+        return Err(refused(format!("the gate on `{name}` asks for {value}, and `{name}` lies between {low} and {high}")));
     }
     Ok(Gate { metric: name.clone(), bound, warn: spec.warn })
 }

@@ -25,7 +25,13 @@ pub(crate) fn open_suite(name: &str) -> Result<Suite, Failure> {
         Some(suite) if !path.is_file() => suite,
         _ => Suite::open(path),
     };
-    suite.map_err(|error| suite_failure(error).or_hint(|| format!("built-in suites: {}", BUILT_IN_SUITES.join(", "))))
+    suite.map_err(|error| {
+        let hint = match &error {
+            SuiteError::Unreadable { .. } => format!("built-in suites: {}", BUILT_IN_SUITES.join(", ")),
+            _ => "correct the suite or its data there; `suites/evidence.yaml` is one to compare with".to_owned(),
+        };
+        suite_failure(error).or_hint(|| hint)
+    })
 }
 
 /// Runs the suite, writes the reports, prints the verdicts.

@@ -18,7 +18,7 @@ use glassbox_stats::several::{ends_against_middle, planned_contrast};
 
 use super::Findings;
 use crate::cases::{Case, ItemCases, answer_key};
-use crate::measure::{Measure, Measured, Spread, metric, named, series_by_language, undefined};
+use crate::measure::{Measure, Measured, PerItem, metric, named, series_by_language, undefined};
 use crate::schema::Arm;
 
 type Items<'a> = BTreeMap<&'a str, ItemCases<'a>>;
@@ -117,11 +117,11 @@ fn position_contrasts(positions: &[usize], rows: &[Vec<f64>], measure: &Measure<
         let meaning = "Mean accuracy of the first and last place minus mean accuracy of the places between; above 0 the middle is worse.";
         let named = named("u_contrast", meaning);
         let contrast = planned_contrast(rows, &weights, 0.0..=1.0, measure.resampling(&named.name));
-        let per_item: Vec<f64> = rows.iter().map(|row| row.iter().zip(&weights).map(|(score, weight)| score * weight).sum()).collect();
-        let spread = Spread::of(&per_item, 2.0);
         all.push(match contrast {
-            Ok(contrast) => Measured { metric: metric(named, Ok(contrast.estimate), rows.len()), spread }.with_test(&Ok(contrast.test)),
-            Err(reason) => Measured { metric: undefined(named, rows.len(), reason.to_string()), spread },
+            Ok(contrast) => {
+                Measured { metric: metric(named, Ok(contrast.estimate), rows.len()), items: PerItem::Graded }.with_test(&Ok(contrast.test))
+            }
+            Err(reason) => Measured { metric: undefined(named, rows.len(), reason.to_string()), items: PerItem::Graded },
         });
     }
     let meaning = "Best minus worst place, minus the range that relabelling the places at random gives; no interval, the p-value says whether it is chance.";
@@ -139,7 +139,7 @@ fn position_contrasts(positions: &[usize], rows: &[Vec<f64>], measure: &Measure<
         }
         Err(reason) => undefined(named, rows.len(), reason.to_string()),
     };
-    all.push(Measured { metric, spread: Spread::Unknown });
+    all.push(Measured { metric, items: PerItem::Graded });
     all
 }
 
@@ -243,9 +243,7 @@ fn citation_cost(items: &Items<'_>, measure: &Measure<'_>) -> Measured {
         named("citation_cost", "Accuracy without minus accuracy with a demand to cite, on the same prompts: what the demand costs.");
     let counts = PairedCounts::count(&with, &without);
     let estimate = counts.clone().and_then(|counts| paired_difference(counts, measure.level));
-    let differences: Vec<f64> = without.iter().zip(&with).map(|(a, b)| f64::from(u8::from(*a)) - f64::from(u8::from(*b))).collect();
-    let spread = Spread::of(&differences, 2.0);
-    Measured { metric: metric(named, estimate, with.len()), spread }.with_test(&counts.and_then(mcnemar))
+    Measured { metric: metric(named, estimate, with.len()), items: PerItem::Graded }.with_test(&counts.and_then(mcnemar))
 }
 
 /// How often two answers to the same request differ.
@@ -254,11 +252,12 @@ fn floor(items: &Items<'_>, measure: &Measure<'_>) -> Measured {
         let again: Vec<&Case<'_>> = item.cases.iter().filter(|case| case.trial.content.replicate > 0).collect();
         let place = again.first()?.condition().position;
         let first = item.measured("position", place)?;
-        let keys: Option<Vec<String>> = std::iter::once(&first).chain(again).map(|case| case.answered().map(answer_key)).collect();
+        let keys: Option<Vec<String>> =
+            std::iter::once(&first).chain(again).map(|case| case.answered().map(|score| answer_key(case.trial, score))).collect();
         keys.filter(|keys| keys.len() >= 2)
     };
     let answers: Vec<Vec<String>> = items.values().filter_map(repeats).collect();
     let named = named("noise_floor", "Share of pairs of answers to the same request that differ.");
     let estimate = noise_floor(&answers, measure.resampling(&named.name));
-    Measured { metric: metric(named, estimate, answers.len()), spread: Spread::Unknown }
+    Measured { metric: metric(named, estimate, answers.len()), items: PerItem::Graded }
 }

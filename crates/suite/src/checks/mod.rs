@@ -27,6 +27,16 @@ pub(crate) fn measure(test: &Test, items: &BTreeMap<&str, ItemCases<'_>>, measur
     }
 }
 
+/// The smallest and the largest value that a metric can have: a gate beyond them is a slip of the pen, not a demand.
+pub(crate) fn metric_range(name: &str) -> (f64, f64) {
+    match name {
+        // A ratio: documents may mislead, or help more together than alone.
+        "evidence_utilisation" => (-10.0, 10.0),
+        "u_contrast" | "citation_cost" | "eos" | "order_gap" | "primacy" => (-1.0, 1.0),
+        _ => (0.0, 1.0),
+    }
+}
+
 /// Names of the metrics of a test with this design that a gate can decide on: those with an interval.
 pub(crate) fn metric_names(design: &Design, cite: bool) -> Vec<String> {
     match design {

@@ -18,7 +18,7 @@ use glassbox_stats::repeats::NOISY;
 
 use super::Findings;
 use crate::cases::{Case, ItemCases, answer_key};
-use crate::measure::{Measure, Measured, Spread, metric, named, series_by_language, undefined};
+use crate::measure::{Measure, Measured, PerItem, metric, named, series_by_language, undefined};
 
 type Items<'a> = BTreeMap<&'a str, ItemCases<'a>>;
 
@@ -79,7 +79,9 @@ impl<'a> Answers<'a> {
             let name = case.condition().order_name.clone().unwrap_or_default();
             (name != "identity", name != "reverse", name)
         });
-        let keys = |cases: &[Case<'a>]| cases.iter().map(|case| case.answered().map(answer_key)).collect::<Option<Vec<String>>>();
+        let keys = |cases: &[Case<'a>]| {
+            cases.iter().map(|case| case.answered().map(|score| answer_key(case.trial, score))).collect::<Option<Vec<String>>>()
+        };
         let (order_keys, repeat_keys) = (keys(&orders)?, keys(&repeats)?);
         (orders.len() >= 2 && repeats.len() >= 2).then_some(Self { lang: item.lang, orders, order_keys, repeat_keys })
     }
@@ -102,7 +104,7 @@ fn flips(items: &[Answers<'_>], measure: &Measure<'_>) -> Vec<Measured> {
     let test = excess_flip_test(&orders, &repeats, resampling.resamples, resampling.seed);
     let eos = match excess_flip_rates(&orders, &repeats) {
         Ok(excesses) => measure.mean(eos, &excesses, -1.0, 1.0).with_test(&test).with_floor(floor),
-        Err(reason) => Measured { metric: undefined(eos, items.len(), reason.to_string()), spread: Spread::Unknown },
+        Err(reason) => Measured { metric: undefined(eos, items.len(), reason.to_string()), items: PerItem::Graded },
     };
     vec![
         eos,
@@ -144,7 +146,7 @@ fn range(items: &[Answers<'_>], measure: &Measure<'_>) -> Measured {
         }
         Err(reason) => undefined(named, rows.len(), reason.to_string()),
     };
-    Measured { metric, spread: Spread::Unknown }
+    Measured { metric, items: PerItem::Graded }
 }
 
 /// Accuracy with the gold document first minus accuracy with it last, over the items that were asked both ways.
@@ -194,5 +196,5 @@ fn trend(items: &[Answers<'_>], measure: &Measure<'_>) -> Measured {
         }
         Err(reason) => metric(named, Err(reason.clone()), items.len()),
     };
-    Measured { metric: measured, spread: Spread::Unknown }.with_test(&test)
+    Measured { metric: measured, items: PerItem::Graded }.with_test(&test)
 }

@@ -145,6 +145,12 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
             "wanted at least 2 `passages` and `positions` from 1 to 3, found [1, 4] (small.yaml:18:13)",
         ),
         ("max: 0.1}", "max: 0.1, min: 0.2}", "the gate on `u_contrast` needs either `max` or `min` (small.yaml:20:18)"),
+        ("max: 0.1}", "max: 10}", "the gate on `u_contrast` asks for 10, and `u_contrast` lies between -1 and 1 (small.yaml:20:18)"),
+        (
+            "metric: u_contrast, max: 0.1",
+            "metric: accuracy, min: 85",
+            "the gate on `accuracy` asks for 85, and `accuracy` lies between 0 and 1 (small.yaml:20:18)",
+        ),
         ("- question", "- {text: x}", "prompt `plain` in `en`: `ask` must hold `documents` once and `question` once (small.yaml:17:13)"),
         ("[{n}] {text}", "[{n}]", "`each` must hold `{text}`, the place of the document's text (small.yaml:11:33)"),
         (
@@ -164,6 +170,24 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
         .expect_err("no design")
         .to_string();
     assert_eq!(error, "the key `design` is missing (small.yaml:18:5)");
+}
+
+#[test]
+fn every_random_answer_has_a_stream_of_its_own_and_greedy_ones_share_the_suites_seed() {
+    for name in BUILT_IN_SUITES {
+        let mut suite = built_in(name).expect("it is built in").expect("it is valid");
+        suite.limit_items(20);
+        let seeds = |suite: &Suite| -> Vec<u64> {
+            suite.plan().expect("it can be planned").iter().map(|trial| trial.content.request.seed).collect()
+        };
+        assert!(seeds(&suite).iter().all(|seed| *seed == suite.defaults.seed), "{name}");
+        suite.defaults.sampling.temperature = 1.0;
+        let random = seeds(&suite);
+        let distinct: std::collections::BTreeSet<_> = random.iter().collect();
+        assert_eq!(distinct.len(), random.len(), "{name}: items that share a stream are not independent");
+        suite.defaults.seed += 1;
+        assert!(seeds(&suite).iter().all(|seed| !distinct.contains(seed)), "{name}");
+    }
 }
 
 #[test]
