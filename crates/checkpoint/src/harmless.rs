@@ -111,6 +111,9 @@ const HUGGING_FACE_MUST: &[(&str, &[Expected], &str)] = &[
     ("sparsity_config", &[Expected::Absent], "sparse weights are not read here"),
 ];
 
+/// Parts of `config.json` that are written as configurations of their own: the language model of a model of several parts, and MPT's attention.
+const SECTIONS: &[&str] = &["text_config.", "attn_config."];
+
 /// Keys and prefixes of GGUF metadata (a prefix ends in a dot).
 const GGUF: &[(&str, &str)] = &[
     ("general.alignment", "read with the file's layout"),
@@ -127,7 +130,7 @@ const GGUF: &[(&str, &str)] = &[
 pub(crate) fn reason(kind: CheckpointKind, key: &str) -> Option<&'static str> {
     match kind {
         CheckpointKind::HuggingFace => {
-            let key = key.strip_prefix("text_config.").unwrap_or(key); // a model of several parts keeps the language model there
+            let key = SECTIONS.iter().find_map(|section| key.strip_prefix(section)).unwrap_or(key);
             HUGGING_FACE.iter().find(|(known, _)| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
         }
         CheckpointKind::Gguf if key == "general.architecture" => None, // decides everything, so it must be read
@@ -141,7 +144,7 @@ pub(crate) fn require(settings: &Settings) -> Result<(), CheckpointError> {
     if settings.kind() != CheckpointKind::HuggingFace {
         return Ok(());
     }
-    for section in ["", "text_config."] {
+    for section in SECTIONS.iter().chain([&""]) {
         for (key, allowed, why) in HUGGING_FACE_MUST {
             settings.must_be(&format!("{section}{key}"), allowed, why)?;
         }

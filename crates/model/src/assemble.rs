@@ -3,12 +3,13 @@
 use glassbox_mechanisms::MechanismError;
 use glassbox_mechanisms::attention::Rule;
 use glassbox_mechanisms::mask::KeyRange;
-use glassbox_mechanisms::position::{Pairing, Rotary};
+use glassbox_mechanisms::position::{Alibi, Pairing, Rotary};
 
 use crate::attention::Attention;
 use crate::block::Block;
 use crate::blueprint::{
-    self, AttentionBias, Bias, Blueprint, Divisors, HeadMatrix, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Rotation, SoftCap, Window,
+    self, AttentionBias, Bias, Blueprint, Clamp, Distance, Divisors, EmbeddingNorm, HeadMatrix, LearnedPositions, Norm, NormPlaces,
+    QueryKeyNorm, Rotation, SoftCap, Window,
 };
 use crate::decoder::Decoder;
 use crate::feed_forward::FeedForward;
@@ -22,13 +23,20 @@ impl Decoder {
         let (rotaries, of_layer) = rotaries(blueprint)?;
         let embedding = weights.take(Slot::Embedding, 0);
         let learned = blueprint.learned_positions != LearnedPositions::None;
+        let alibi = match blueprint.attention.distance {
+            Distance::Free => None,
+            Distance::Alibi { max_bias } => Some(Alibi::new(max_bias)?),
+        };
+        let normed = blueprint.embedding_norm == EmbeddingNorm::AsInBlocks;
+        let norm = |weights: &mut Weights, gain, bias| NormWeights::new(weights, 0, blueprint.norm, gain, bias);
         let blocks = of_layer.into_iter().enumerate();
         Ok(Self {
             embedding_scale: blueprint.embedding_scale,
             positions: learned.then(|| weights.take_vector(Slot::Positions, 0)),
+            embedding_norm: normed.then(|| norm(&mut weights, Slot::EmbedNormGain, Slot::EmbedNormBias)),
             rotaries,
-            blocks: blocks.map(|(layer, rotary)| Block::new(blueprint, &mut weights, layer, rotary)).collect(),
-            norm: NormWeights::new(&mut weights, 0, blueprint.norm, Slot::NormGain, Slot::NormBias),
+            blocks: blocks.map(|(layer, rotary)| Block::new(blueprint, &mut weights, layer, rotary, alibi)).collect(),
+            norm: norm(&mut weights, Slot::NormGain, Slot::NormBias),
             unembedding: match blueprint.unembedding.head {
                 HeadMatrix::TiedToEmbedding => embedding.clone(),
                 HeadMatrix::Own => weights.take(Slot::WUnembedding, 0),
@@ -40,7 +48,7 @@ impl Decoder {
 }
 
 impl Block {
-    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>, alibi: Option<Alibi>) -> Self {
         let norm = blueprint.norm;
         let places = blueprint.norm_places;
         let before =
@@ -52,7 +60,7 @@ impl Block {
             d_model: blueprint.d_model,
             residual: blueprint.residual,
             norm_1: before(weights, Slot::Norm1Gain, Slot::Norm1Bias),
-            attention: Attention::new(blueprint, weights, layer, rotary),
+            attention: Attention::new(blueprint, weights, layer, rotary, alibi),
             after_attention: after(weights, Slot::AfterAttentionGain),
             norm_2: before(weights, Slot::Norm2Gain, Slot::Norm2Bias),
             feed_forward: FeedForward::new(blueprint, weights, layer),
@@ -62,10 +70,10 @@ impl Block {
 }
 
 impl Attention {
-    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>) -> Self {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>, alibi: Option<Alibi>) -> Self {
         let parts = &blueprint.attention;
         let input_bias = |slot| (parts.bias != AttentionBias::None).then_some(slot);
-        let (Norm::Layer { eps } | Norm::Rms { eps }) = blueprint.norm;
+        let (Norm::Layer { eps } | Norm::LayerWithoutBias { eps } | Norm::Rms { eps }) = blueprint.norm;
         let mut norm = |gain| NormWeights::without_bias(weights, layer, Norm::Rms { eps }, gain);
         let query_key_norm = match parts.query_key_norm {
             QueryKeyNorm::None => None,
@@ -80,6 +88,10 @@ impl Attention {
             key: Linear::new(weights, layer, Slot::WKey, input_bias(Slot::BKey)),
             value: Linear::new(weights, layer, Slot::WValue, input_bias(Slot::BValue)),
             out: Linear::new(weights, layer, Slot::WOut, (parts.bias == AttentionBias::All).then_some(Slot::BOut)),
+            clamp: match parts.clamp {
+                Clamp::None => None,
+                Clamp::At(bound) => Some(bound),
+            },
             query_key_norm,
             rotary,
             rule: Rule {
@@ -92,7 +104,7 @@ impl Attention {
                     SoftCap::None => None,
                     SoftCap::At(cap) => Some(cap),
                 },
-                alibi: None,
+                alibi,
             },
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Attention {
     pub(crate) key: Linear,
     pub(crate) value: Linear,
     pub(crate) out: Linear,
+    /// Bound on queries, keys and values as they are projected.
+    pub(crate) clamp: Option<f32>,
     pub(crate) query_key_norm: Option<(NormWeights, NormWeights)>,
     /// Which of the pass's rotations turns queries and keys.
     pub(crate) rotary: Option<usize>,
@@ -40,11 +42,11 @@ impl Attention {
         let (heads, kv_heads, d_head) = (self.heads.heads(), self.heads.kv_heads(), self.heads.d_head());
         let (query, key) = ([run.tokens, heads, d_head], [run.tokens, kv_heads, d_head]);
 
-        let mut q = self.query.apply(x, run);
+        let mut q = self.project(&self.query, x, run);
         tap.at(Site::Query, &query, &mut q);
-        let mut k = self.key.apply(x, run);
+        let mut k = self.project(&self.key, x, run);
         tap.at(Site::Key, &key, &mut k);
-        let mut v = self.value.apply(x, run);
+        let mut v = self.project(&self.value, x, run);
         tap.at(Site::Value, &key, &mut v);
 
         if let Some((query_norm, key_norm)) = &self.query_key_norm {
@@ -72,6 +74,14 @@ impl Attention {
         let mut out = self.out.apply(&z, run);
         tap.at(Site::AttnOut, &[run.tokens, self.d_model], &mut out);
         Ok(out)
+    }
+
+    fn project(&self, linear: &Linear, x: &[f32], run: &Run<'_>) -> Vec<f32> {
+        let mut out = linear.apply(x, run);
+        if let Some(bound) = self.clamp {
+            out.iter_mut().for_each(|value| *value = value.clamp(-bound, bound));
+        }
+        out
     }
 
     /// The kernel never holds scores or weights. Where somebody wants to see them, they are computed again beside it, by the same dot products.

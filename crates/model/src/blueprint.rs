@@ -22,6 +22,8 @@ pub struct Blueprint {
     pub embedding_scale: f32,
     /// Whether a vector is added to each token by its position.
     pub learned_positions: LearnedPositions,
+    /// Whether a token's vector is normalised before the first block.
+    pub embedding_norm: EmbeddingNorm,
     /// How vectors are normalised.
     pub norm: Norm,
     /// Where in a block they are.
@@ -50,11 +52,25 @@ pub enum LearnedPositions {
     },
 }
 
+/// Whether a token's vector is normalised before the first block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmbeddingNorm {
+    /// No.
+    None,
+    /// By a norm of the same kind as in the blocks.
+    AsInBlocks,
+}
+
 /// How vectors are normalised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Norm {
     /// Mean subtracted, divided by the standard deviation; gain and bias.
     Layer {
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// As `Layer`, with a gain only.
+    LayerWithoutBias {
         /// Added to the variance.
         eps: f32,
     },
@@ -94,10 +110,35 @@ pub struct Attention {
     pub scale: f32,
     /// Bound on the scores.
     pub soft_cap: SoftCap,
+    /// What a score loses with the distance of its key.
+    pub distance: Distance,
     /// Which projections have a bias.
     pub bias: AttentionBias,
+    /// Bound on what queries, keys and values are before anything else happens to them.
+    pub clamp: Clamp,
     /// Whether queries and keys are normalised before they are rotated.
     pub query_key_norm: QueryKeyNorm,
+}
+
+/// What a score loses with the distance of its key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distance {
+    /// Nothing.
+    Free,
+    /// ALiBi: a slope for each head, times the positions between query and key.
+    Alibi {
+        /// The slopes end at `2^-max_bias`.
+        max_bias: f64,
+    },
+}
+
+/// A hard bound: what is beyond it, in either direction, becomes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Clamp {
+    /// None.
+    None,
+    /// The largest absolute value.
+    At(f32),
 }
 
 /// Which projections of the attention have a bias.

@@ -20,6 +20,7 @@ pub(crate) struct Decoder {
     pub(crate) embedding: Matrix,
     pub(crate) embedding_scale: f32,
     pub(crate) positions: Option<Vec<f32>>,
+    pub(crate) embedding_norm: Option<NormWeights>,
     pub(crate) rotaries: Vec<Rotary>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) norm: NormWeights,
@@ -87,6 +88,9 @@ impl Decoder {
         embedding::look_up(&self.embedding, ids, self.embedding_scale, &mut x);
         if let Some(positions) = &self.positions {
             add_learned(&mut x, positions, d_model, run.first)?;
+        }
+        if let Some(norm) = &self.embedding_norm {
+            x = norm.apply(&x, run);
         }
         tap.at(Site::EmbedOut, &[run.tokens, d_model], &mut x);
         Ok(x)

@@ -5,8 +5,8 @@ use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::position::Scaling;
 
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, Divisors, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Residual,
-    Rotation, SoftCap, Window,
+    AttentionBias, Bias, Blueprint, Clamp, Distance, Divisors, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm,
+    NormPlaces, QueryKeyNorm, Residual, Rotation, SoftCap, Window,
 };
 
 /// The forward pass of `blueprint` as text, one line a site. Layers that differ in nothing are written once.
@@ -84,7 +84,11 @@ impl Pass<'_> {
 
     fn attention(&mut self, layer: &Layer) {
         let attention = &self.blueprint.attention;
-        let bias = |name| if attention.bias == AttentionBias::None { String::new() } else { format!(" + {name}") };
+        let clamp = match attention.clamp {
+            Clamp::None => String::new(),
+            Clamp::At(bound) => format!(", kept within ±{bound}"),
+        };
+        let bias = |name| if attention.bias == AttentionBias::None { clamp.clone() } else { format!(" + {name}{clamp}") };
         self.step(Site::Query, &format!("norm_1.out by w_q{}", bias("b_q")));
         self.step(Site::Key, &format!("norm_1.out by w_k{}", bias("b_k")));
         self.step(Site::Value, &format!("norm_1.out by w_v{}", bias("b_v")));
@@ -105,7 +109,11 @@ impl Pass<'_> {
             group => format!(" of kv head = head / {group}"),
         };
         let scores = soft_capped(format!("attn.q_rot · attn.k_rot{shared} × {}", attention.scale), attention.soft_cap);
-        self.step(Site::Scores, &format!("{scores}; {keys}"));
+        let distance = match attention.distance {
+            Distance::Free => String::new(),
+            Distance::Alibi { max_bias } => format!(" - distance × slope of head (ALiBi to 2^-{max_bias})"),
+        };
+        self.step(Site::Scores, &format!("{scores}{distance}; {keys}"));
         self.step(Site::Pattern, "softmax of attn.scores over key");
         self.step(Site::Mixed, &format!("sum over key of attn.pattern · attn.v{shared}"));
         let bias = if attention.bias == AttentionBias::All { " + b_out" } else { "" };
@@ -151,7 +159,10 @@ fn embedding(blueprint: &Blueprint) -> String {
     if let LearnedPositions::Table { positions } = blueprint.learned_positions {
         formula.push_str(&format!(" + row of embed.positions, of which there are {positions}"));
     }
-    formula
+    match blueprint.embedding_norm {
+        EmbeddingNorm::None => formula,
+        EmbeddingNorm::AsInBlocks => format!("{} of {formula}", norm(blueprint.norm)),
+    }
 }
 
 /// Layers that differ in nothing, in order of their first: `0-4,6-10` and the layer.
@@ -173,6 +184,7 @@ fn kinds(layers: &[Layer]) -> Vec<(String, &Layer)> {
 fn norm(norm: Norm) -> String {
     match norm {
         Norm::Layer { eps } => format!("layer norm (eps {eps:e})"),
+        Norm::LayerWithoutBias { eps } => format!("layer norm without bias (eps {eps:e})"),
         Norm::Rms { eps } => format!("rms norm (eps {eps:e})"),
     }
 }

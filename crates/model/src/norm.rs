@@ -28,7 +28,9 @@ impl NormWeights {
     pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
         let mut out = vec![0.0; x.len()];
         match self.norm {
-            Norm::Layer { eps } => layer_norm(run.kernels, x, &self.gain, self.bias.as_deref(), eps, &mut out),
+            Norm::Layer { eps } | Norm::LayerWithoutBias { eps } => {
+                layer_norm(run.kernels, x, &self.gain, self.bias.as_deref(), eps, &mut out);
+            }
             Norm::Rms { eps } => rms_norm(run.kernels, x, &self.gain, eps, &mut out),
         }
         out

@@ -1,6 +1,8 @@
 //! The places that weights go to, with their sizes, derived from the blueprint.
 
-use crate::blueprint::{AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, LearnedPositions, Norm, NormPlaces, QueryKeyNorm};
+use crate::blueprint::{
+    AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, LearnedPositions, Norm, NormPlaces, QueryKeyNorm,
+};
 
 /// A size with the name of its axis, as in `kv_head*d_head=512`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ macro_rules! slots {
 slots! {
     Embedding,         Pass,  "embed.w";
     Positions,         Pass,  "embed.positions";
+    EmbedNormGain,     Pass,  "embed.norm.gain";
+    EmbedNormBias,     Pass,  "embed.norm.bias";
     Norm1Gain,         Block, "norm_1.gain";
     Norm1Bias,         Block, "norm_1.bias";
     WQuery,            Block, "attn.w_q";
@@ -73,6 +77,7 @@ impl Slot {
         let key = axis("kv_head*d_head", heads.kv_width());
         let hidden = axis("hidden", blueprint.feed_forward.hidden());
         let layer_norm = matches!(blueprint.norm, Norm::Layer { .. });
+        let embedding_norm = blueprint.embedding_norm == EmbeddingNorm::AsInBlocks;
         let before = blueprint.norm_places != NormPlaces::After;
         let after = blueprint.norm_places != NormPlaces::Before;
         let input_bias = blueprint.attention.bias != AttentionBias::None;
@@ -87,6 +92,8 @@ impl Slot {
                 LearnedPositions::None => None,
                 LearnedPositions::Table { positions } => Some(vec![axis("position", positions), d_model]),
             },
+            Self::EmbedNormGain => only_if(embedding_norm, &[d_model]),
+            Self::EmbedNormBias => only_if(embedding_norm && layer_norm, &[d_model]),
             Self::NormGain => Some(vec![d_model]),
             Self::NormBias => only_if(layer_norm, &[d_model]),
             Self::Norm1Gain | Self::Norm2Gain => only_if(before, &[d_model]),

@@ -9,8 +9,8 @@ use super::reading::{one_over_root, window};
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Residual,
-    Rotation, SoftCap, Unembedding, Window,
+    Attention, AttentionBias, Bias, Blueprint, Clamp, Distance, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm,
+    NormPlaces, QueryKeyNorm, Residual, Rotation, SoftCap, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -167,6 +167,7 @@ pub(super) fn blueprint(sizes: Sizes) -> Blueprint {
         context: sizes.context,
         embedding_scale: embedding_scale(sizes.d_model),
         learned_positions: LearnedPositions::None,
+        embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: sizes.eps },
         norm_places: NormPlaces::BeforeAndAfter,
         residual: Residual::OneAfterAnother,
@@ -174,6 +175,8 @@ pub(super) fn blueprint(sizes: Sizes) -> Blueprint {
             heads: sizes.heads,
             scale: sizes.scale,
             soft_cap: SoftCap::None,
+            distance: Distance::Free,
+            clamp: Clamp::None,
             bias: sizes.bias,
             query_key_norm: QueryKeyNorm::EachHead,
         },

@@ -8,8 +8,8 @@ use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow};
 use crate::ModelError;
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Residual, Rotation, SoftCap,
-    Unembedding, Window,
+    AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Residual, Rotation,
+    SoftCap, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -111,6 +111,7 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
         context: sizes.positions,
         embedding_scale: 1.0,
         learned_positions: LearnedPositions::Table { positions: sizes.positions },
+        embedding_norm: EmbeddingNorm::None,
         norm: Norm::Layer { eps: sizes.eps },
         norm_places: NormPlaces::Before,
         residual: Residual::OneAfterAnother,

@@ -9,8 +9,8 @@ use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Residual, Rotation, SoftCap,
-    Unembedding, Window,
+    AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Residual, Rotation,
+    SoftCap, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -108,6 +108,7 @@ fn blueprint(sizes: Sizes) -> Blueprint {
         context: sizes.context,
         embedding_scale: 1.0,
         learned_positions: LearnedPositions::None,
+        embedding_norm: EmbeddingNorm::None,
         norm: Norm::Layer { eps: sizes.eps },
         norm_places: NormPlaces::Before,
         residual: if sizes.side_by_side { Residual::SideBySide } else { Residual::OneAfterAnother },

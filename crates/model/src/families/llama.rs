@@ -7,8 +7,8 @@ use glassbox_mechanisms::heads::Heads;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, FeedForward, Layer, LearnedPositions, Norm, NormPlaces, QueryKeyNorm, Residual, SoftCap,
-    Unembedding, Window,
+    Attention, AttentionBias, Bias, Blueprint, Clamp, Distance, EmbeddingNorm, FeedForward, Layer, LearnedPositions, Norm, NormPlaces,
+    QueryKeyNorm, Residual, SoftCap, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -86,6 +86,7 @@ pub(super) fn like_in_folder(file: &Reading<'_>, like: &Like) -> Result<Blueprin
         context,
         embedding_scale: 1.0,
         learned_positions: LearnedPositions::None,
+        embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
         norm_places: NormPlaces::Before,
         residual: Residual::OneAfterAnother,
@@ -119,6 +120,7 @@ pub(super) fn like_in_gguf(file: &Reading<'_>, family: &'static str, arch: &str,
         context: settings.usize(&key("context_length"))?,
         embedding_scale: 1.0,
         learned_positions: LearnedPositions::None,
+        embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: file.eps(&key("attention.layer_norm_rms_epsilon"))? },
         norm_places: NormPlaces::Before,
         residual: Residual::OneAfterAnother,
@@ -142,7 +144,15 @@ pub(super) fn like_in_gguf(file: &Reading<'_>, family: &'static str, arch: &str,
 
 pub(super) fn attention(heads: Heads, bias: AttentionBias) -> Attention {
     let scale = super::reading::one_over_root(heads.d_head() as f64);
-    Attention { heads, scale, soft_cap: SoftCap::None, bias, query_key_norm: QueryKeyNorm::None }
+    Attention {
+        heads,
+        scale,
+        soft_cap: SoftCap::None,
+        distance: Distance::Free,
+        bias,
+        clamp: Clamp::None,
+        query_key_norm: QueryKeyNorm::None,
+    }
 }
 
 const AS_IS: Layout = Layout::AsIs;

@@ -5,6 +5,7 @@
 //! a tensor that no table mentions is refused: a guess would give wrong numbers silently. Layouts move numbers, they never change them; the
 //! one exception is a norm stored as its gain minus one.
 
+mod bloom;
 mod gemma;
 mod gemma2;
 mod gemma3;
@@ -12,6 +13,7 @@ mod gpt2;
 mod gpt_neox;
 mod llama;
 mod mistral;
+mod mpt;
 mod olmo2;
 mod qwen2;
 mod qwen3;
@@ -34,6 +36,8 @@ pub(crate) const FAMILIES: &[&Family] = &[
     &gemma2::GEMMA2,
     &gemma3::GEMMA3,
     &olmo2::OLMO2,
+    &bloom::BLOOM,
+    &mpt::MPT,
     &gpt2::GPT2,
     &gpt_neox::GPT_NEOX,
 ];

@@ -83,6 +83,11 @@ impl Reading<'_> {
         Ok(layers)
     }
 
+    /// The name under which a setting is found: its own, or an older one. A file that has both is refused, because one stays unread.
+    pub(super) fn either<'k>(&self, key: &'k str, older: &'k str) -> &'k str {
+        if !self.settings.contains(key) && self.settings.contains(older) { older } else { key }
+    }
+
     /// Heads by the names of `config.json`; kv heads may be absent (one a head), and so may the width (d_model / heads).
     pub(super) fn heads(&self, heads_key: &str, kv_heads_key: &str, d_head_key: &str, d_model_key: &str) -> Result<Heads, ModelError> {
         let heads = self.settings.usize(heads_key)?;

@@ -1,5 +1,6 @@
 //! The model as its users meet it, on the tiny models of `fixtures/tiny`.
 
+mod alibi;
 mod edited;
 mod every_machine;
 mod explained;

@@ -6,7 +6,7 @@ use crate::edited::Edited;
 use crate::tiny::{golden, walk};
 
 #[track_caller]
-fn check(name: &str, edited: &Edited, first_site: &str) {
+pub(crate) fn check(name: &str, edited: &Edited, first_site: &str) {
     let divergence = walk(&edited.open(), &golden(name), usize::MAX).expect_err("the fault must be seen");
     match &divergence {
         Divergence::TooFar { site, .. } => assert_eq!(site, first_site, "{divergence}"),
