@@ -9,7 +9,7 @@ use glassbox_mechanisms::heads::Heads;
 use glassbox_mechanisms::softmax::softmax_in_place;
 use glassbox_mechanisms::{Kernels, MechanismError};
 
-use crate::decoder::Run;
+use crate::decoder::{Part, Run};
 use crate::linear::Linear;
 use crate::norm::NormWeights;
 
@@ -35,7 +35,7 @@ impl Attention {
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,
         x: &[f32],
-        cache: &mut Cache,
+        caches: &mut [&mut Cache],
         run: &Run<'_>,
         tap: &mut Tap<'_, O>,
     ) -> Result<Vec<f32>, MechanismError> {
@@ -53,21 +53,29 @@ impl Attention {
             (q, k) = (query_norm.apply(&q, run), key_norm.apply(&k, run));
         }
         if let Some(rotary) = self.rotary {
-            run.turns[rotary].rotate_in_place(&mut q, heads)?;
-            run.turns[rotary].rotate_in_place(&mut k, kv_heads)?;
+            for Part { rows, turns, .. } in &run.parts {
+                turns[rotary].rotate_in_place(&mut q[rows.start * heads * d_head..rows.end * heads * d_head], heads)?;
+                turns[rotary].rotate_in_place(&mut k[rows.start * kv_heads * d_head..rows.end * kv_heads * d_head], kv_heads)?;
+            }
         }
         tap.at(Site::QueryRotated, &query, &mut q);
         tap.at(Site::KeyRotated, &key, &mut k);
 
-        cache.append(self.layer, &k, &v)?;
-        let seen = cache.layer(self.layer)?;
-        let queries = Queries { values: &q, heads: self.heads, first_position: run.first };
         let mut z = vec![0.0; q.len()];
-        if run.edited.contains(&self.layer) {
-            self.attend_by_edited_weights(&queries, &seen, &mut z, run, tap)?;
-        } else {
-            self.show_weights(&queries, &seen, run, tap)?;
-            attend(run.kernels, &queries, &seen, &self.rule, &mut z, None, run.workers)?;
+        for part in &run.parts {
+            let queried = part.rows.start * heads * d_head..part.rows.end * heads * d_head;
+            let stored = part.rows.start * kv_heads * d_head..part.rows.end * kv_heads * d_head;
+            let cache = &mut *caches[part.sequence];
+            cache.append(self.layer, &k[stored.clone()], &v[stored])?;
+            let seen = cache.layer(self.layer)?;
+            let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first };
+            let z = &mut z[queried];
+            if run.edited.contains(&self.layer) {
+                self.attend_by_edited_weights(&queries, &seen, z, run, tap)?;
+            } else {
+                self.show_weights(&queries, &seen, run, tap)?;
+                attend(run.kernels, &queries, &seen, &self.rule, z, None, run.workers)?;
+            }
         }
         tap.at(Site::Mixed, &query, &mut z);
 
@@ -93,8 +101,9 @@ impl Attention {
         tap: &mut Tap<'_, O>,
     ) -> Result<(), MechanismError> {
         for (site, compute) in [(Site::Scores, scores as Compute), (Site::Pattern, pattern as Compute)] {
-            let Some(rows) = tap.wanted_rows(site, run.first..run.first + run.tokens) else { continue };
-            let mut values = compute(run.kernels, queries, seen, &self.rule, rows.start - run.first..rows.end - run.first)?;
+            let first = queries.first_position;
+            let Some(rows) = tap.wanted_rows(site, first..first + queries.tokens()) else { continue };
+            let mut values = compute(run.kernels, queries, seen, &self.rule, rows.start - first..rows.end - first)?;
             tap.from_row(rows.start).at(site, &[self.heads.heads(), rows.len(), seen.len()], &mut values);
         }
         Ok(())
@@ -109,8 +118,9 @@ impl Attention {
         run: &Run<'_>,
         tap: &mut Tap<'_, O>,
     ) -> Result<(), MechanismError> {
-        let sizes = [self.heads.heads(), run.tokens, seen.len()];
-        let mut weights = scores(run.kernels, queries, seen, &self.rule, 0..run.tokens)?;
+        let tokens = queries.tokens();
+        let sizes = [self.heads.heads(), tokens, seen.len()];
+        let mut weights = scores(run.kernels, queries, seen, &self.rule, 0..tokens)?;
         tap.at(Site::Scores, &sizes, &mut weights);
         weights.chunks_exact_mut(seen.len()).for_each(|row| softmax_in_place(run.kernels, row));
         tap.at(Site::Pattern, &sizes, &mut weights);

@@ -28,7 +28,7 @@ impl Block {
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,
         x: &mut [f32],
-        cache: &mut Cache,
+        caches: &mut [&mut Cache],
         run: &Run<'_>,
         tap: &mut Tap<'_, O>,
     ) -> Result<(), MechanismError> {
@@ -42,7 +42,7 @@ impl Block {
             Residual::SideBySide => Some(read_by(self.norm_2.as_ref(), x, run)),
         };
         tap.at(Site::Norm1, &stream, &mut read);
-        let mut added = self.attention.forward(&read, cache, run, &mut tap)?;
+        let mut added = self.attention.forward(&read, caches, run, &mut tap)?;
         if let Some(norm) = &self.after_attention {
             added = norm.apply(&added, run);
         }

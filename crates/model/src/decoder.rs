@@ -1,18 +1,20 @@
 //! The forward pass: embed, the blocks one after another, the last norm, logits.
 
+use std::ops::Range;
+
 use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::cache::Cache;
 use glassbox_mechanisms::position::{Rotary, Turns, add_learned};
 use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, matmul, softmax};
 use glassbox_tensor::Matrix;
 
-use crate::Rows;
 use crate::block::Block;
 use crate::blueprint::SoftCap;
 use crate::norm::NormWeights;
+use crate::{Rows, Sequence};
 
 /// Tokens that go through the layers together; bounds the memory of a long prompt. No bit depends on it.
-const PIECE: usize = 512;
+pub(crate) const PIECE: usize = 512;
 
 /// The weights in the order in which a token meets them.
 #[derive(Debug)]
@@ -31,7 +33,6 @@ pub(crate) struct Decoder {
 /// How a pass is to be run.
 #[derive(Clone, Copy)]
 pub(crate) struct Pass<'a> {
-    pub(crate) rows: Rows,
     pub(crate) kernels: Kernels,
     pub(crate) workers: &'a Workers,
     /// Layers whose scores or weights the observer changes.
@@ -43,43 +44,73 @@ pub(crate) struct Run<'a> {
     pub(crate) kernels: Kernels,
     pub(crate) workers: &'a Workers,
     pub(crate) edited: &'a [usize],
+    pub(crate) tokens: usize,
+    /// Sequences whose tokens make up the piece, one after the other; where somebody watches there is one.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// The tokens of one sequence in a piece.
+pub(crate) struct Part {
+    /// Which sequence, and which cache.
+    pub(crate) sequence: usize,
     /// Absolute position of the first token.
     pub(crate) first: usize,
-    pub(crate) tokens: usize,
+    /// Where in the piece.
+    pub(crate) rows: Range<usize>,
     /// The turns of these tokens, one entry for each different rotation of the model.
     pub(crate) turns: Vec<Turns>,
 }
 
 impl Decoder {
-    /// - `ids`  [token]; the result is [row, vocab]
+    /// Reads the tokens of all sequences; the results are [row, vocab], one for each sequence.
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,
-        ids: &[u32],
-        cache: &mut Cache,
+        sequences: &mut [Sequence<'_>],
         pass: Pass<'_>,
         observer: &mut O,
-    ) -> Result<Vec<f32>, MechanismError> {
-        let mut logits = Vec::new();
-        let pieces = ids.len().div_ceil(PIECE);
-        for (index, ids) in ids.chunks(PIECE).enumerate() {
-            let (first, tokens) = (cache.len(), ids.len());
-            let turns = self.rotaries.iter().map(|rotary| rotary.turns(first..first + tokens, cache.capacity())).collect();
-            let Pass { kernels, workers, edited, .. } = pass;
-            let run = Run { kernels, workers, edited, first, tokens, turns };
-            let mut tap = Tap::new(observer, first);
-            let mut x = self.embed(ids, &run, &mut tap)?;
+    ) -> Result<Vec<Vec<f32>>, MechanismError> {
+        let Pass { kernels, workers, edited } = pass;
+        let mut logits = vec![Vec::new(); sequences.len()];
+        let mut read = vec![0; sequences.len()];
+        loop {
+            let (ids, parts) = self.piece(sequences, &mut read);
+            let Some(part) = parts.first() else { return Ok(logits) };
+            let mut tap = Tap::new(observer, part.first);
+            let run = Run { kernels, workers, edited, tokens: ids.len(), parts };
+            let mut x = self.embed(&ids, &run, &mut tap)?;
+            let mut caches: Vec<&mut Cache> = sequences.iter_mut().map(|sequence| &mut *sequence.cache).collect();
             for block in &self.blocks {
-                block.forward(&mut x, cache, &run, &mut tap)?;
+                block.forward(&mut x, &mut caches, &run, &mut tap)?;
             }
-            cache.advance(tokens)?;
-            let from = match pass.rows {
-                Rows::All => 0,
-                Rows::Last if index + 1 == pieces => tokens - 1,
-                Rows::Last | Rows::None => continue,
-            };
-            logits.extend(self.unembed(&x, from, &run, &mut tap));
+            for part in &run.parts {
+                let Sequence { ids, cache, rows } = &mut sequences[part.sequence];
+                cache.advance(part.rows.len())?;
+                let from = match rows {
+                    Rows::All => part.rows.start,
+                    Rows::Last if read[part.sequence] == ids.len() => part.rows.end - 1,
+                    Rows::Last | Rows::None => continue,
+                };
+                let first = part.first + from - part.rows.start;
+                logits[part.sequence].extend(self.unembed(&x, from..part.rows.end, &run, &mut tap.from_row(first)));
+            }
         }
-        Ok(logits)
+    }
+
+    /// The next tokens that go through the layers together, sequence after sequence. `read` counts what went before.
+    fn piece(&self, sequences: &[Sequence<'_>], read: &mut [usize]) -> (Vec<u32>, Vec<Part>) {
+        let (mut all, mut parts) = (Vec::new(), Vec::new());
+        for (index, (sequence, read)) in sequences.iter().zip(read).enumerate() {
+            let tokens = (sequence.ids.len() - *read).min(PIECE - all.len());
+            if tokens == 0 {
+                continue;
+            }
+            let first = sequence.cache.len();
+            let turns = self.rotaries.iter().map(|rotary| rotary.turns(first..first + tokens, sequence.cache.capacity())).collect();
+            parts.push(Part { sequence: index, first, rows: all.len()..all.len() + tokens, turns });
+            all.extend_from_slice(&sequence.ids[*read..*read + tokens]);
+            *read += tokens;
+        }
+        (all, parts)
     }
 
     fn embed<O: Observer + ?Sized>(&self, ids: &[u32], run: &Run<'_>, tap: &mut Tap<'_, O>) -> Result<Vec<f32>, MechanismError> {
@@ -87,7 +118,9 @@ impl Decoder {
         let mut x = vec![0.0; run.tokens * d_model];
         embedding::look_up(&self.embedding, ids, self.embedding_scale, &mut x);
         if let Some(positions) = &self.positions {
-            add_learned(&mut x, positions, d_model, run.first)?;
+            for part in &run.parts {
+                add_learned(&mut x[part.rows.start * d_model..part.rows.end * d_model], positions, d_model, part.first)?;
+            }
         }
         if let Some(norm) = &self.embedding_norm {
             x = norm.apply(&x, run);
@@ -96,11 +129,10 @@ impl Decoder {
         Ok(x)
     }
 
-    /// The logits of the tokens from index `from` of this piece on.
-    fn unembed<O: Observer + ?Sized>(&self, x: &[f32], from: usize, run: &Run<'_>, tap: &mut Tap<'_, O>) -> Vec<f32> {
-        let (d_model, vocab, rows) = (self.embedding.columns(), self.unembedding.rows(), run.tokens - from);
-        let mut tap = tap.from_row(run.first + from);
-        let mut x = self.norm.apply(&x[from * d_model..], run);
+    /// The logits of some tokens of this piece.
+    fn unembed<O: Observer + ?Sized>(&self, x: &[f32], tokens: Range<usize>, run: &Run<'_>, tap: &mut Tap<'_, O>) -> Vec<f32> {
+        let (d_model, vocab, rows) = (self.embedding.columns(), self.unembedding.rows(), tokens.len());
+        let mut x = self.norm.apply(&x[tokens.start * d_model..tokens.end * d_model], run);
         tap.at(Site::NormOut, &[rows, d_model], &mut x);
         let mut logits = vec![0.0; rows * vocab];
         matmul::project(run.kernels, &self.unembedding, &x, None, &mut logits, run.workers);

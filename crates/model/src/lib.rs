@@ -3,6 +3,8 @@
 //! - [`Model`]: opened from a checkpoint; runs forward passes, observed or not
 //! - [`Blueprint`]: the questions that define a decoder, answered by the model's family
 //! - [`Rows`]: of which tokens the logits are wanted
+//! - [`Sequence`]: tokens and their cache, for passes over several at once
+//! - [`Keeping`]: how a cache stores, and what layers with a window keep
 //! - [`explain`]: the forward pass of one blueprint, written out
 //!
 //! The walk of a token: `decoder.rs`, then `block.rs`, `attention.rs`, `feed_forward.rs`. The model narrates: between two mechanisms it
@@ -26,9 +28,11 @@ mod norm;
 mod slot;
 mod weights;
 
+use std::num::NonZeroUsize;
+
 use glassbox_anatomy::{Observer, Off};
 use glassbox_checkpoint::Checkpoint;
-use glassbox_mechanisms::cache::{Cache, LayerShape};
+use glassbox_mechanisms::cache::{Cache, CachePlan, KvType, LayerPlan, LayerShape, room_for_together};
 use glassbox_mechanisms::{Kernels, Workers};
 
 pub use blueprint::Blueprint;
@@ -36,7 +40,8 @@ pub use error::ModelError;
 pub use explain::explain;
 pub use families::{Proof, proofs};
 
-use decoder::{Decoder, Pass};
+use blueprint::Window;
+use decoder::{Decoder, PIECE, Pass};
 use weights::Weights;
 
 /// A model with its weights, ready to run.
@@ -56,6 +61,36 @@ pub enum Rows {
     Last,
     /// Of every one.
     All,
+}
+
+/// Tokens to be read after those that a cache holds.
+#[derive(Debug)]
+pub struct Sequence<'a> {
+    /// The tokens.
+    pub ids: &'a [u32],
+    /// What was read before; the tokens are added to it.
+    pub cache: &'a mut Cache,
+    /// Of which of the tokens the logits are wanted.
+    pub rows: Rows,
+}
+
+/// How a cache keeps what it is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keeping {
+    /// How keys and values are stored; the logits depend on it.
+    pub kv_type: KvType,
+    /// What layers with a window keep; no logit depends on it.
+    pub windows: Windows,
+}
+
+/// What the cache of a layer with a window keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Windows {
+    /// Everything, so that a sequence can be cut back to any length and continued.
+    #[default]
+    Whole,
+    /// What later tokens see; a sequence cannot be cut back by more than some of the last tokens.
+    Ring,
 }
 
 impl Model {
@@ -85,13 +120,25 @@ impl Model {
         self.kernels
     }
 
-    /// An empty cache for up to `capacity` tokens of this model.
+    /// An empty cache for up to `capacity` tokens of this model, which keeps everything as `f32`.
     ///
     /// # Errors
     ///
     /// Where it would take more than `limit_bytes`.
     pub fn new_cache(&self, capacity: usize, limit_bytes: u64) -> Result<Cache, ModelError> {
         Ok(Cache::new(&self.cache_layers(), capacity, limit_bytes)?)
+    }
+
+    /// What a cache for up to `capacity` tokens of this model is to hold; [`Cache::planned`] makes it.
+    #[must_use]
+    pub fn cache_plan(&self, capacity: usize, keeping: Keeping) -> CachePlan {
+        let window = |layer: usize| match (keeping.windows, self.blueprint.layers[layer].window) {
+            (Windows::Ring, Window::Last(tokens)) => NonZeroUsize::new(tokens),
+            _ => None,
+        };
+        let layers = self.cache_layers().into_iter().enumerate();
+        let layers = layers.map(|(layer, shape)| LayerPlan { shape, window: window(layer) }).collect();
+        CachePlan { layers, kv_type: keeping.kv_type, capacity, pass_tokens: PIECE.min(capacity) }
     }
 
     /// What a cache of this model keeps of each token, layer by layer.
@@ -111,7 +158,18 @@ impl Model {
     /// Where there are no ids, one is outside the vocabulary, the cache is full or of another model, or learned positions end.
     /// The cache then holds what it held before, or, where a ring has let go of that, nothing.
     pub fn forward(&self, ids: &[u32], cache: &mut Cache, rows: Rows, workers: &Workers) -> Result<Vec<f32>, ModelError> {
-        self.pass(ids, cache, Pass { rows, workers, kernels: self.kernels, edited: &[] }, &mut Off)
+        let pass = Pass { workers, kernels: self.kernels, edited: &[] };
+        Ok(self.pass(&mut [Sequence { ids, cache, rows }], pass, &mut Off)?.remove(0))
+    }
+
+    /// Reads the tokens of several sequences together, each after those that its own cache holds: all rows go through every matrix side by
+    /// side, without padding, and attention runs sequence by sequence. Returns what [`Model::forward`] gives for each, the same bits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::forward`], for any of the sequences; or where their caches share a pool that has no room for all of them.
+    pub fn forward_together(&self, sequences: &mut [Sequence<'_>], workers: &Workers) -> Result<Vec<Vec<f32>>, ModelError> {
+        self.pass(sequences, Pass { workers, kernels: self.kernels, edited: &[] }, &mut Off)
     }
 
     /// As [`Model::forward`], watched: the same bits, unless the observer edits.
@@ -132,16 +190,30 @@ impl Model {
         observer: &mut dyn Observer,
     ) -> Result<Vec<f32>, ModelError> {
         let edited = door::layers_with_edited_weights(&self.blueprint, observer, cache.len());
-        self.pass(ids, cache, Pass { rows, workers, kernels: self.kernels, edited: &edited }, observer)
+        let pass = Pass { workers, kernels: self.kernels, edited: &edited };
+        Ok(self.pass(&mut [Sequence { ids, cache, rows }], pass, observer)?.remove(0))
     }
 
     /// Compiled twice: for [`Off`], in which every tap vanishes, and for `dyn Observer`.
-    fn pass<O: Observer + ?Sized>(&self, ids: &[u32], cache: &mut Cache, pass: Pass<'_>, observer: &mut O) -> Result<Vec<f32>, ModelError> {
-        door::check(&self.blueprint, &self.cache_layers(), ids, cache)?;
-        let before = cache.len();
-        let logits = self.decoder.forward(ids, cache, pass, observer);
-        if logits.is_err() && cache.truncate(before).is_err() {
-            cache.clear();
+    fn pass<O: Observer + ?Sized>(
+        &self,
+        sequences: &mut [Sequence<'_>],
+        pass: Pass<'_>,
+        observer: &mut O,
+    ) -> Result<Vec<Vec<f32>>, ModelError> {
+        let layers = self.cache_layers();
+        for Sequence { ids, cache, .. } in sequences.iter() {
+            door::check(&self.blueprint, &layers, ids, cache)?;
+        }
+        room_for_together(sequences.iter().map(|sequence| (&*sequence.cache, sequence.ids.len())))?;
+        let before: Vec<usize> = sequences.iter().map(|sequence| sequence.cache.len()).collect();
+        let logits = self.decoder.forward(sequences, pass, observer);
+        if logits.is_err() {
+            for (Sequence { cache, .. }, before) in sequences.iter_mut().zip(before) {
+                if cache.truncate(before).is_err() {
+                    cache.clear();
+                }
+            }
         }
         Ok(logits?)
     }

@@ -72,6 +72,8 @@ pub struct Cache {
 struct Layer {
     shape: LayerShape,
     window: Option<NonZeroUsize>,
+    /// Most pages that it ever holds.
+    most_pages: usize,
     /// Tokens appended, counted in or not.
     stored: usize,
     table: Table,
@@ -97,7 +99,13 @@ impl Cache {
         if wanted.is_none_or(|bytes| bytes > limit) {
             return Err(MechanismError::CacheTooLarge { capacity, wanted: wanted.unwrap_or(u64::MAX), limit });
         }
-        let empty = |layer: &LayerPlan| Layer { shape: layer.shape, window: layer.window, stored: 0, table: Table::default() };
+        let empty = |layer: &LayerPlan| Layer {
+            shape: layer.shape,
+            window: layer.window,
+            most_pages: plan.pages_of(layer),
+            stored: 0,
+            table: Table::default(),
+        };
         let layers = plan.layers.iter().map(empty).collect();
         Ok(Self { capacity, len: 0, kv_type: plan.kv_type, pool: pool.clone(), layers })
     }
@@ -113,8 +121,7 @@ impl Cache {
     /// Tokens that are not counted in stay behind.
     #[must_use]
     pub fn fork(&self) -> Self {
-        let share =
-            |layer: &Layer| Layer { shape: layer.shape, window: layer.window, stored: self.len, table: layer.table.share(self.len) };
+        let share = |layer: &Layer| Layer { stored: self.len, table: layer.table.share(self.len), ..*layer };
         let layers = self.layers.iter().map(share).collect();
         Self { capacity: self.capacity, len: self.len, kv_type: self.kv_type, pool: self.pool.clone(), layers }
     }
@@ -125,13 +132,14 @@ impl Cache {
         self.layers.iter().map(|layer| layer.table.bytes()).sum()
     }
 
-    /// Bytes that `tokens` more will take from the pool: new pages, and copies of shared ones.
+    /// Bytes that `tokens` more will take from the pool: new pages, and copies of shared ones. Rings let go of pages between passes, so for more
+    /// than one pass of theirs this is the most that they can take.
     #[must_use]
     pub fn bytes_to_take(&self, tokens: usize) -> u64 {
         let end = self.len.saturating_add(tokens).min(self.capacity);
         let of_layer = |layer: &Layer| {
             let page = Page::bytes_of(layer.shape, self.kv_type).expect("the plan of this cache fits");
-            (layer.table.pages_to_take(self.len, end) * page) as u64
+            (layer.table.pages_to_take(self.len, end, layer.most_pages) * page) as u64
         };
         self.layers.iter().map(of_layer).sum()
     }
@@ -280,6 +288,24 @@ impl Cache {
         let found = self.layers.get(layer).ok_or(MechanismError::NoSuchLayer { layer, layers: self.layers.len() })?;
         Ok(LayerView { shape: found.shape, len: found.stored, table: &found.table })
     }
+}
+
+/// Whether every cache has room for its tokens while the others take theirs: caches of one pool share what is left.
+///
+/// # Errors
+///
+/// As [`Cache::room_for`].
+pub fn room_for_together<'a>(wanted: impl Iterator<Item = (&'a Cache, usize)>) -> Result<(), MechanismError> {
+    let mut pools: Vec<(&Pool, u64)> = Vec::new();
+    for (cache, tokens) in wanted {
+        cache.room_for(tokens)?;
+        let bytes = cache.bytes_to_take(tokens);
+        match pools.iter_mut().find(|(pool, _)| pool.is(&cache.pool)) {
+            Some((_, total)) => *total = total.saturating_add(bytes),
+            None => pools.push((&cache.pool, bytes)),
+        }
+    }
+    pools.into_iter().try_for_each(|(pool, bytes)| pool.room_for(bytes))
 }
 
 /// The first position that a query at position `query` or later sees.

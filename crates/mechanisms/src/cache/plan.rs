@@ -96,7 +96,7 @@ impl CachePlan {
 
     /// Most pages that a layer holds at once. A ring holds the keys that the tokens of a pass see: `window - 1` before the first, and the
     /// tokens themselves; that many consecutive positions touch one tile more than they fill where they begin at the end of one.
-    fn pages_of(&self, layer: &LayerPlan) -> usize {
+    pub(super) fn pages_of(&self, layer: &LayerPlan) -> usize {
         let all = self.capacity.div_ceil(TILE);
         let Some(window) = layer.window else { return all };
         let keys = (window.get() - 1).saturating_add(self.pass_tokens.clamp(1, self.capacity.max(1)));

@@ -34,6 +34,11 @@ impl Pool {
         self.0.taken.load(Ordering::Relaxed)
     }
 
+    /// Whether both are the same pool.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether `wanted` bytes more could be taken.
     pub(super) fn room_for(&self, wanted: u64) -> Result<(), MechanismError> {
         let (taken, limit) = (self.bytes(), self.limit());

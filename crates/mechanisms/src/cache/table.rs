@@ -27,11 +27,14 @@ impl Table {
         &self.pages[index]
     }
 
-    /// Pages that writing positions `first..end` will take from the pool: new ones, and copies of shared ones.
-    pub(super) fn pages_to_take(&self, first: usize, end: usize) -> usize {
-        let held = |tile: usize| self.pages.get(tile - self.first_tile).is_some_and(|page| Arc::strong_count(page) == 1);
+    /// Pages that writing positions `first..end` will take from the pool: new ones, and copies of shared ones. A table that never holds more
+    /// than `most_pages` lets go of some on the way.
+    pub(super) fn pages_to_take(&self, first: usize, end: usize, most_pages: usize) -> usize {
+        let own = |page: &Arc<Page>| Arc::strong_count(page) == 1;
         // All but the first of these tiles are new, or left over from a pass that ended early.
-        (first / TILE..end.div_ceil(TILE)).filter(|tile| !held(*tile)).count()
+        let held = |tile: usize| self.pages.get(tile - self.first_tile).is_some_and(own);
+        let all = (first / TILE..end.div_ceil(TILE)).filter(|tile| !held(*tile)).count();
+        all.min(most_pages.saturating_sub(self.pages.iter().filter(|page| own(page)).count()))
     }
 
     /// Makes the page of `tile` one that this table alone holds. Where it is shared, what it holds before position `first` is copied.

@@ -1,4 +1,4 @@
-//! The same bits: whatever the threads, the pieces, the cache, and whether somebody watches.
+//! What the order of a pass promises beyond the matrix of `tests/same_bits`: the last row alone, causality, every site shown and neutral.
 
 use std::collections::BTreeMap;
 
@@ -33,21 +33,6 @@ fn assert_same_bits(name: &str, what: &str, vocab: usize, found: &[f32], wanted:
     }
 }
 
-#[test]
-fn logits_have_the_same_bits_for_any_number_of_threads_and_any_pieces() {
-    for name in all() {
-        let name = name.as_str();
-        let model = open(name, Kernels::Fast);
-        let ids = long_prompt(&model, name);
-        let whole = logits_in_pieces(&model, &ids, usize::MAX, 1);
-        assert!(whole.iter().all(|logit| logit.is_finite()), "{name}");
-        for (piece, threads) in [(1, 1), (7, 2), (64, 3), (usize::MAX, 8), (usize::MAX, 2)] {
-            let found = logits_in_pieces(&model, &ids, piece, threads);
-            assert_same_bits(name, &format!("pieces of {piece} on {threads} threads"), model.blueprint().vocab, &found, &whole);
-        }
-    }
-}
-
 /// The golden prompts are shorter than a tile of attention; this one crosses tiles, chunks, pieces and the window's end.
 #[test]
 fn fast_kernels_agree_with_the_textbooks_over_a_long_prompt() {
@@ -72,20 +57,6 @@ fn the_last_row_alone_has_the_same_bits_as_among_all() {
         let last = model.forward(&ids, &mut cache, Rows::Last, &workers).expect("sound ids");
         assert_same_bits(name, "the last row", vocab, &last, &all[all.len() - vocab..]);
     }
-}
-
-#[test]
-fn a_cache_cut_back_and_continued_has_the_same_bits_as_a_new_one() {
-    let model = open("gemma3-gqa", Kernels::Fast);
-    let ids = long_prompt(&model, "gemma3-gqa");
-    let workers = Workers::new(1);
-    let mut cache = model.new_cache(ids.len(), LIMIT).expect("tiny");
-    model.forward(&ids, &mut cache, Rows::None, &workers).expect("sound ids");
-    cache.truncate(700).expect("everything is kept");
-    let continued = model.forward(&ids[700..], &mut cache, Rows::All, &workers).expect("sound ids");
-    let vocab = model.blueprint().vocab;
-    let whole = logits_in_pieces(&model, &ids, usize::MAX, 1);
-    assert_same_bits("gemma3-gqa", "after a cut", vocab, &continued, &whole[700 * vocab..]);
 }
 
 #[test]
