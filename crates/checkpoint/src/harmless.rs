@@ -90,7 +90,7 @@ const HUGGING_FACE: &[(&str, &str)] = &[
     ("begin_suppress_tokens", GENERATION),
 ];
 
-/// Keys of `config.json` that must have these values, and why.
+/// Keys of `config.json` that must have these values, and why; a family may know better and ignore one.
 const HUGGING_FACE_MUST: &[(&str, &[Expected], &str)] = &[
     (
         "quantization_config",

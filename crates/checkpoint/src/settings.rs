@@ -283,7 +283,7 @@ impl Settings {
     }
 
     /// Refuses every value of `key` that is not in `allowed`, because running it would give wrong numbers. Absent and null are
-    /// always admitted: the caller knows that its own reading is then the format's default.
+    /// always admitted: the caller knows that its own reading is then the format's default. So is a key that was declared not to matter.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl Settings {
     pub fn must_be(&self, key: &str, allowed: &[Expected], why: &str) -> Result<(), CheckpointError> {
         let full = self.full(key);
         let value = self.look(key);
-        if value.is_none() && !self.has_below(&full) {
+        if self.marks.borrow().ignored.contains_key(&full) || (value.is_none() && !self.has_below(&full)) {
             return Ok(());
         }
         if value.is_some_and(|value| allowed.iter().any(|expected| expected.admits(value))) {

@@ -15,6 +15,7 @@ mod llama;
 mod mistral;
 mod mpt;
 mod olmo2;
+mod phi3;
 mod qwen2;
 mod qwen3;
 mod reading;
@@ -32,6 +33,7 @@ pub(crate) const FAMILIES: &[&Family] = &[
     &mistral::MISTRAL,
     &qwen2::QWEN2,
     &qwen3::QWEN3,
+    &phi3::PHI3,
     &gemma::GEMMA,
     &gemma2::GEMMA2,
     &gemma3::GEMMA3,

@@ -47,6 +47,7 @@ pub(super) const MPT: Family = Family {
             Ignored { name: "emb_pdrop", reason: "for training" },
             Ignored { name: "init_device", reason: "for training" },
             Ignored { name: "init_config", reason: "for training" },
+            Ignored { name: "auto_map", reason: "names the same program, which `transformers` has built in by now" },
             Ignored { name: "verbose", reason: "prints" },
             Ignored { name: "tokenizer_name", reason: "for training; the folder has its tokenizer" },
             Ignored { name: "attn_config.attn_impl", reason: "names a program for the same formula" },

@@ -18,12 +18,30 @@ pub(super) fn plain(width: usize, theta: f64) -> Rotation {
 /// - `default_theta`  what `transformers` documents for files that do not say
 /// - `context`        `max_position_embeddings`, the documented default of `original_max_position_embeddings`
 pub(super) fn from_config(settings: &Settings, width: usize, default_theta: f64, context: usize) -> Result<Rotation, ModelError> {
-    let outside = Outside {
-        theta: settings.optional_f64("rope_theta")?,
-        original_context: settings.optional_f64("original_max_position_embeddings")?,
-        default_theta,
-        context,
-    };
+    let original = settings.optional_f64(ORIGINAL)?;
+    rotation(settings, width, default_theta, context, original)
+}
+
+/// As [`from_config`], for a family that documents a default of `original_max_position_embeddings`.
+pub(super) fn from_config_with_original(
+    settings: &Settings,
+    width: usize,
+    default_theta: f64,
+    context: usize,
+    original: f64,
+) -> Result<Rotation, ModelError> {
+    let original = settings.optional_f64(ORIGINAL)?.unwrap_or(original);
+    rotation(settings, width, default_theta, context, Some(original))
+}
+
+fn rotation(
+    settings: &Settings,
+    width: usize,
+    default_theta: f64,
+    context: usize,
+    original_context: Option<f64>,
+) -> Result<Rotation, ModelError> {
+    let outside = Outside { theta: settings.optional_f64("rope_theta")?, original_context, default_theta, context };
     match section(settings)? {
         None => Ok(plain(width, outside.theta.unwrap_or(default_theta))),
         Some(section) => from_section(&section, width, &outside),
@@ -176,7 +194,8 @@ fn longrope(section: &Settings, original_context: f64, context: f64) -> Result<S
     })
 }
 
-/// One rotation for all layers, from GGUF metadata and, for Llama 3's stretching, the tensor `rope_freqs.weight`.
+/// One rotation for all layers, from GGUF metadata and, where each pair has a number of its own, tensors: `rope_freqs.weight` for Llama 3's stretching,
+/// `rope_factors_short.weight` and `rope_factors_long.weight` for LongRoPE.
 ///
 /// - `width`  channels of a head that turn: of [`Reading::gguf_heads_and_rotary_width`], or all of the head
 pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<Rotation, ModelError> {
@@ -186,7 +205,14 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
     let kind_key = key("scaling.type");
     let original_key = key("scaling.original_context_length");
     let old = settings.optional_f64(&key("scale_linear"))?; // what the oldest files say instead of `scaling.factor`
+    let lists = (each_pair(file, "rope_factors_short.weight", width)?, each_pair(file, "rope_factors_long.weight", width)?);
     let scaling = match (settings.optional_str(&kind_key)?, old) {
+        (None | Some("longrope"), None) if let (Some(short), Some(long)) = lists => Scaling::LongRope {
+            short,
+            long,
+            original_context: settings.f64(&original_key)?,
+            attention_factor: settings.optional_f64(&key("scaling.attn_factor"))?.unwrap_or(1.0),
+        },
         (None | Some("linear"), Some(factor)) => Scaling::Linear { factor },
         (None | Some("none"), _) => Scaling::None,
         (Some("linear"), None) => Scaling::Linear { factor: settings.f64(&key("scaling.factor"))? },
@@ -203,26 +229,27 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
             }
         }
         (Some(unknown), _) => {
-            let wanted = "`none`, `linear` or `yarn`";
+            let wanted = "`none`, `linear`, `yarn`, or `longrope` with its tensors";
             return Err(settings.refuse(&kind_key, wanted, &format!("`{unknown}`"), "other stretchings are not implemented").into());
         }
     };
     settings.ignore(&original_key, "none and linear scaling do not use it");
     settings.ignore(&key("scaling.finetuned"), "says how the file came about");
-    Ok(Rotation::Rotary { width, theta, scaling, divisors: divisors(file, width)? })
+    let divisors = each_pair(file, "rope_freqs.weight", width)?.map_or(Divisors::None, Divisors::EachPair);
+    Ok(Rotation::Rotary { width, theta, scaling, divisors })
 }
 
-fn divisors(file: &Reading<'_>, width: usize) -> Result<Divisors, ModelError> {
-    const NAME: &str = "rope_freqs.weight";
-    let Some(tensor) = file.checkpoint.tensor(NAME)? else { return Ok(Divisors::None) };
+/// A tensor with one number for each pair that turns.
+fn each_pair(file: &Reading<'_>, name: &str, width: usize) -> Result<Option<Vec<f32>>, ModelError> {
+    let Some(tensor) = file.checkpoint.tensor(name)? else { return Ok(None) };
     if tensor.shape != [width / 2] {
         return Err(ModelError::TensorShape {
-            tensor: NAME.to_owned(),
+            tensor: name.to_owned(),
             slot: "rotary divisors",
             wanted: format!("rotary width/2={}", width / 2),
             found: tensor.shape.clone(),
             file: tensor.file().to_owned(),
         });
     }
-    Ok(Divisors::EachPair(tensor.values()?))
+    Ok(Some(tensor.values()?))
 }

@@ -10,5 +10,6 @@ mod planted;
 mod published;
 mod refusals;
 mod same_bits;
+mod stretched;
 mod tiny;
 mod twins;

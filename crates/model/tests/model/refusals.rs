@@ -32,7 +32,7 @@ fn an_unknown_rope_type_is_refused() {
     let error = twin_with("llama-biased", &[("linear", "wobbly")]).expect_err("no such type").to_string();
     assert_eq!(
         error,
-        "tiny.gguf, key `llama.rope.scaling.type`: wanted `none`, `linear` or `yarn`, found `wobbly`; other stretchings are not implemented"
+        "tiny.gguf, key `llama.rope.scaling.type`: wanted `none`, `linear`, `yarn`, or `longrope` with its tensors, found `wobbly`; other stretchings are not implemented"
     );
 }
 
