@@ -8,10 +8,10 @@ use glassbox_mechanisms::position::{Alibi, Pairing, Rotary};
 use crate::attention::Attention;
 use crate::block::Block;
 use crate::blueprint::{
-    self, AttentionBias, Bias, Blueprint, Clamp, Distance, Divisors, EmbeddingNorm, HeadMatrix, LearnedPositions, Norm, NormPlaces,
-    QueryKeyNorm, Rotation, SoftCap, Window,
+    self, AddedPositions, AttentionBias, Bias, Blueprint, Clamp, Direction, Distance, Divisors, EmbeddingNorm, HeadMatrix, Norm,
+    NormPlaces, QueryKeyNorm, Rotation, SoftCap, TokenTypes, Window,
 };
-use crate::decoder::Decoder;
+use crate::decoder::{Body, Decoder, Positions};
 use crate::feed_forward::FeedForward;
 use crate::linear::Linear;
 use crate::norm::NormWeights;
@@ -20,29 +20,41 @@ use crate::weights::Weights;
 
 impl Decoder {
     pub(crate) fn new(blueprint: &Blueprint, mut weights: Weights) -> Result<Self, MechanismError> {
+        let body = Body::new(blueprint, &mut weights)?;
+        Ok(Self {
+            norm: NormWeights::new(&mut weights, 0, blueprint.norm, Slot::NormGain, Slot::NormBias),
+            unembedding: match blueprint.unembedding.head {
+                HeadMatrix::TiedToEmbedding => body.embedding.clone(),
+                HeadMatrix::Own => weights.take(Slot::WUnembedding, 0),
+                HeadMatrix::None => unreachable!("an encoder is turned away before its weights are read"),
+            },
+            soft_cap: blueprint.unembedding.soft_cap,
+            body,
+        })
+    }
+}
+
+impl Body {
+    pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights) -> Result<Self, MechanismError> {
         let (rotaries, of_layer) = rotaries(blueprint)?;
-        let embedding = weights.take(Slot::Embedding, 0);
-        let learned = blueprint.learned_positions != LearnedPositions::None;
         let alibi = match blueprint.attention.distance {
             Distance::Free => None,
             Distance::Alibi { max_bias } => Some(Alibi::new(max_bias)?),
         };
         let normed = blueprint.embedding_norm == EmbeddingNorm::AsInBlocks;
-        let norm = |weights: &mut Weights, gain, bias| NormWeights::new(weights, 0, blueprint.norm, gain, bias);
         let blocks = of_layer.into_iter().enumerate();
         Ok(Self {
+            embedding: weights.take(Slot::Embedding, 0),
             embedding_scale: blueprint.embedding_scale,
-            positions: learned.then(|| weights.take_vector(Slot::Positions, 0)),
-            embedding_norm: normed.then(|| norm(&mut weights, Slot::EmbedNormGain, Slot::EmbedNormBias)),
-            rotaries,
-            blocks: blocks.map(|(layer, rotary)| Block::new(blueprint, &mut weights, layer, rotary, alibi)).collect(),
-            norm: norm(&mut weights, Slot::NormGain, Slot::NormBias),
-            unembedding: match blueprint.unembedding.head {
-                HeadMatrix::TiedToEmbedding => embedding.clone(),
-                HeadMatrix::Own => weights.take(Slot::WUnembedding, 0),
+            token_types: (blueprint.token_types != TokenTypes::None).then(|| weights.take(Slot::TokenTypes, 0)),
+            positions: match blueprint.added_positions {
+                AddedPositions::None => Positions::None,
+                AddedPositions::Sinusoidal => Positions::Sinusoidal,
+                AddedPositions::Learned { .. } => Positions::Learned(weights.take_vector(Slot::Positions, 0)),
             },
-            soft_cap: blueprint.unembedding.soft_cap,
-            embedding,
+            embedding_norm: normed.then(|| NormWeights::new(weights, 0, blueprint.norm, Slot::EmbedNormGain, Slot::EmbedNormBias)),
+            rotaries,
+            blocks: blocks.map(|(layer, rotary)| Block::new(blueprint, weights, layer, rotary, alibi)).collect(),
         })
     }
 }
@@ -51,20 +63,26 @@ impl Block {
     pub(crate) fn new(blueprint: &Blueprint, weights: &mut Weights, layer: usize, rotary: Option<usize>, alibi: Option<Alibi>) -> Self {
         let norm = blueprint.norm;
         let places = blueprint.norm_places;
-        let before =
-            |weights: &mut Weights, gain, bias| (places != NormPlaces::After).then(|| NormWeights::new(weights, layer, norm, gain, bias));
-        let after =
-            |weights: &mut Weights, gain| (places != NormPlaces::Before).then(|| NormWeights::without_bias(weights, layer, norm, gain));
+        let norm_at = |weights: &mut Weights, at: &[NormPlaces], gain, bias| {
+            at.contains(&places).then(|| NormWeights::new(weights, layer, norm, gain, bias))
+        };
+        let before = [NormPlaces::Before, NormPlaces::BeforeAndAfter];
+        let after = |weights: &mut Weights, gain| {
+            matches!(places, NormPlaces::After | NormPlaces::BeforeAndAfter).then(|| NormWeights::without_bias(weights, layer, norm, gain))
+        };
+        let on_stream = [NormPlaces::OnStream];
         Self {
             layer,
             d_model: blueprint.d_model,
             residual: blueprint.residual,
-            norm_1: before(weights, Slot::Norm1Gain, Slot::Norm1Bias),
+            norm_1: norm_at(weights, &before, Slot::Norm1Gain, Slot::Norm1Bias),
             attention: Attention::new(blueprint, weights, layer, rotary, alibi),
             after_attention: after(weights, Slot::AfterAttentionGain),
-            norm_2: before(weights, Slot::Norm2Gain, Slot::Norm2Bias),
+            stream_1: norm_at(weights, &on_stream, Slot::AfterAttentionGain, Slot::AfterAttentionBias),
+            norm_2: norm_at(weights, &before, Slot::Norm2Gain, Slot::Norm2Bias),
             feed_forward: FeedForward::new(blueprint, weights, layer),
             after_feed_forward: after(weights, Slot::AfterFeedForwardGain),
+            stream_2: norm_at(weights, &on_stream, Slot::AfterFeedForwardGain, Slot::AfterFeedForwardBias),
         }
     }
 }
@@ -95,9 +113,11 @@ impl Attention {
             query_key_norm,
             rotary,
             rule: Rule {
-                keys: match blueprint.layers[layer].window {
-                    Window::Whole => KeyRange::causal(),
-                    Window::Last(tokens) => KeyRange::causal_window(tokens),
+                keys: match (parts.direction, blueprint.layers[layer].window) {
+                    (Direction::Backward, Window::Whole) => KeyRange::causal(),
+                    (Direction::Backward, Window::Last(tokens)) => KeyRange::causal_window(tokens),
+                    (Direction::Both, Window::Whole) => KeyRange::everything(),
+                    (Direction::Both, Window::Last(tokens)) => KeyRange { causal: false, ..KeyRange::causal_window(tokens) },
                 },
                 scale: parts.scale,
                 soft_cap: match parts.soft_cap {

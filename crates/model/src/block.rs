@@ -17,10 +17,14 @@ pub(crate) struct Block {
     pub(crate) residual: Residual,
     pub(crate) norm_1: Option<NormWeights>,
     pub(crate) attention: Attention,
+    /// On what attention adds.
     pub(crate) after_attention: Option<NormWeights>,
+    /// On the stream that it was added to.
+    pub(crate) stream_1: Option<NormWeights>,
     pub(crate) norm_2: Option<NormWeights>,
     pub(crate) feed_forward: FeedForward,
     pub(crate) after_feed_forward: Option<NormWeights>,
+    pub(crate) stream_2: Option<NormWeights>,
 }
 
 impl Block {
@@ -47,7 +51,7 @@ impl Block {
             added = norm.apply(&added, run);
         }
         tap.at(Site::AttnAdded, &stream, &mut added);
-        add(x, &added);
+        add(x, &added, self.stream_1.as_ref(), run);
         tap.at(Site::Mid, &stream, x);
 
         let mut read = beside.unwrap_or_else(|| read_by(self.norm_2.as_ref(), x, run));
@@ -57,7 +61,7 @@ impl Block {
             added = norm.apply(&added, run);
         }
         tap.at(Site::FfnAdded, &stream, &mut added);
-        add(x, &added);
+        add(x, &added, self.stream_2.as_ref(), run);
         tap.at(Site::BlockOut, &stream, x);
         Ok(())
     }
@@ -68,8 +72,12 @@ fn read_by(norm: Option<&NormWeights>, x: &[f32], run: &Run<'_>) -> Vec<f32> {
     norm.map_or_else(|| x.to_vec(), |norm| norm.apply(x, run))
 }
 
-fn add(x: &mut [f32], added: &[f32]) {
+/// Adds to the residual stream, and norms the stream itself where a family does so.
+fn add(x: &mut [f32], added: &[f32], norm: Option<&NormWeights>, run: &Run<'_>) {
     for (x, added) in x.iter_mut().zip(added) {
         *x += added;
+    }
+    if let Some(norm) = norm {
+        x.copy_from_slice(&norm.apply(x, run));
     }
 }

@@ -1,8 +1,9 @@
-//! The questions whose answers define a decoder.
+//! The questions whose answers define a decoder, or an encoder.
 //!
 //! Nothing here has a default: a new question does not compile until every family answers it. What a file says in its own words
 //! (keys, tensor names, layouts) stays in `families`.
 
+use glassbox_mechanisms::cache::LayerShape;
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 use glassbox_mechanisms::position::Scaling;
@@ -20,8 +21,10 @@ pub struct Blueprint {
     pub context: usize,
     /// What a token's vector is multiplied with as it is looked up; 1 for most families.
     pub embedding_scale: f32,
+    /// Whether a vector is added to each token by the kind of its sentence.
+    pub token_types: TokenTypes,
     /// Whether a vector is added to each token by its position.
-    pub learned_positions: LearnedPositions,
+    pub added_positions: AddedPositions,
     /// Whether a token's vector is normalised before the first block.
     pub embedding_norm: EmbeddingNorm,
     /// How vectors are normalised.
@@ -38,15 +41,40 @@ pub struct Blueprint {
     pub layers: Vec<Layer>,
     /// How the last vector becomes logits.
     pub unembedding: Unembedding,
+    /// Whether one vector stands for the whole text.
+    pub pooler: Pooler,
+}
+
+impl Blueprint {
+    /// What a cache keeps of each token, layer by layer.
+    #[must_use]
+    pub fn cache_layers(&self) -> Vec<LayerShape> {
+        let heads = self.attention.heads;
+        vec![LayerShape { kv_heads: heads.kv_heads(), d_head: heads.d_head() }; self.layers.len()]
+    }
+}
+
+/// Whether a vector is added to each token by the kind of its sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenTypes {
+    /// No.
+    None,
+    /// One row for each of `types`.
+    Table {
+        /// Number of rows.
+        types: usize,
+    },
 }
 
 /// Whether a vector is added to each token by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LearnedPositions {
-    /// No: positions enter by rotation.
+pub enum AddedPositions {
+    /// No: positions enter by rotation, or by distance.
     None,
+    /// Sinusoids, computed for any position (Vaswani et al. 2017, arXiv:1706.03762, section 3.5).
+    Sinusoidal,
     /// One row for each of `positions`; the model cannot read past them.
-    Table {
+    Learned {
         /// Number of rows.
         positions: usize,
     },
@@ -90,6 +118,8 @@ pub enum NormPlaces {
     BeforeAndAfter,
     /// Only on what each of the two adds; they read the residual stream as it is.
     After,
+    /// On the residual stream itself, after each of the two has added to it; there is no other norm, and none at the end.
+    OnStream,
 }
 
 /// What the feed-forward reads.
@@ -118,6 +148,17 @@ pub struct Attention {
     pub clamp: Clamp,
     /// Whether queries and keys are normalised before they are rotated.
     pub query_key_norm: QueryKeyNorm,
+    /// Which way a query sees.
+    pub direction: Direction,
+}
+
+/// Which way a query sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Back to earlier tokens, and its own.
+    Backward,
+    /// To every token of the text, which is therefore read as a whole.
+    Both,
 }
 
 /// What a score loses with the distance of its key.
@@ -275,4 +316,15 @@ pub enum HeadMatrix {
     TiedToEmbedding,
     /// One of its own.
     Own,
+    /// None: the model is an encoder, which gives vectors.
+    None,
+}
+
+/// Whether one vector stands for the whole text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pooler {
+    /// No.
+    None,
+    /// The first token's, projected and bounded by a hyperbolic tangent.
+    FirstToken,
 }

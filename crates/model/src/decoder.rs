@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::cache::Cache;
-use glassbox_mechanisms::position::{Rotary, Turns, add_learned};
+use glassbox_mechanisms::position::{Rotary, Turns, add_learned, sinusoidal};
 use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, matmul, softmax};
 use glassbox_tensor::Matrix;
 
@@ -16,18 +16,35 @@ use crate::{Rows, Sequence};
 /// Tokens that go through the layers together; bounds the memory of a long prompt. No bit depends on it.
 pub(crate) const PIECE: usize = 512;
 
-/// The weights in the order in which a token meets them.
+/// From logits back: the body, the last norm, the matrix of logits.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    pub(crate) embedding: Matrix,
-    pub(crate) embedding_scale: f32,
-    pub(crate) positions: Option<Vec<f32>>,
-    pub(crate) embedding_norm: Option<NormWeights>,
-    pub(crate) rotaries: Vec<Rotary>,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) body: Body,
     pub(crate) norm: NormWeights,
     pub(crate) unembedding: Matrix,
     pub(crate) soft_cap: SoftCap,
+}
+
+/// What decoders and encoders share, in the order in which a token meets it.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) embedding: Matrix,
+    pub(crate) embedding_scale: f32,
+    /// [type, d_model]
+    pub(crate) token_types: Option<Matrix>,
+    pub(crate) positions: Positions,
+    pub(crate) embedding_norm: Option<NormWeights>,
+    pub(crate) rotaries: Vec<Rotary>,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// Vectors that are added by position.
+#[derive(Debug)]
+pub(crate) enum Positions {
+    None,
+    /// [position, d_model]
+    Learned(Vec<f32>),
+    Sinusoidal,
 }
 
 /// How a pass is to be run.
@@ -77,11 +94,8 @@ impl Decoder {
             let Some(part) = parts.first() else { return Ok(logits) };
             let mut tap = Tap::new(observer, part.first);
             let run = Run { kernels, workers, edited, tokens: ids.len(), parts };
-            let mut x = self.embed(&ids, &run, &mut tap)?;
             let mut caches: Vec<&mut Cache> = sequences.iter_mut().map(|sequence| &mut *sequence.cache).collect();
-            for block in &self.blocks {
-                block.forward(&mut x, &mut caches, &run, &mut tap)?;
-            }
+            let x = self.body.forward(&ids, None, &mut caches, &run, &mut tap)?;
             for part in &run.parts {
                 let Sequence { ids, cache, rows } = &mut sequences[part.sequence];
                 cache.advance(part.rows.len())?;
@@ -105,7 +119,7 @@ impl Decoder {
                 continue;
             }
             let first = sequence.cache.len();
-            let turns = self.rotaries.iter().map(|rotary| rotary.turns(first..first + tokens, sequence.cache.capacity())).collect();
+            let turns = self.body.turns(first..first + tokens, sequence.cache.capacity());
             parts.push(Part { sequence: index, first, rows: all.len()..all.len() + tokens, turns });
             all.extend_from_slice(&sequence.ids[*read..*read + tokens]);
             *read += tokens;
@@ -113,25 +127,9 @@ impl Decoder {
         (all, parts)
     }
 
-    fn embed<O: Observer + ?Sized>(&self, ids: &[u32], run: &Run<'_>, tap: &mut Tap<'_, O>) -> Result<Vec<f32>, MechanismError> {
-        let d_model = self.embedding.columns();
-        let mut x = vec![0.0; run.tokens * d_model];
-        embedding::look_up(&self.embedding, ids, self.embedding_scale, &mut x);
-        if let Some(positions) = &self.positions {
-            for part in &run.parts {
-                add_learned(&mut x[part.rows.start * d_model..part.rows.end * d_model], positions, d_model, part.first)?;
-            }
-        }
-        if let Some(norm) = &self.embedding_norm {
-            x = norm.apply(&x, run);
-        }
-        tap.at(Site::EmbedOut, &[run.tokens, d_model], &mut x);
-        Ok(x)
-    }
-
     /// The logits of some tokens of this piece.
     fn unembed<O: Observer + ?Sized>(&self, x: &[f32], tokens: Range<usize>, run: &Run<'_>, tap: &mut Tap<'_, O>) -> Vec<f32> {
-        let (d_model, vocab, rows) = (self.embedding.columns(), self.unembedding.rows(), tokens.len());
+        let (d_model, vocab, rows) = (self.body.embedding.columns(), self.unembedding.rows(), tokens.len());
         let mut x = self.norm.apply(&x[tokens.start * d_model..tokens.end * d_model], run);
         tap.at(Site::NormOut, &[rows, d_model], &mut x);
         let mut logits = vec![0.0; rows * vocab];
@@ -141,5 +139,54 @@ impl Decoder {
         }
         tap.at(Site::Logits, &[rows, vocab], &mut logits);
         logits
+    }
+}
+
+impl Body {
+    /// The turns of tokens at `positions`, one entry for each different rotation.
+    pub(crate) fn turns(&self, positions: Range<usize>, sequence: usize) -> Vec<Turns> {
+        self.rotaries.iter().map(|rotary| rotary.turns(positions.clone(), sequence)).collect()
+    }
+
+    /// - `token_types`  [token]; without them, 0 for all
+    ///
+    /// The result is the residual stream after the last block, [token, d_model].
+    pub(crate) fn forward<O: Observer + ?Sized>(
+        &self,
+        ids: &[u32],
+        token_types: Option<&[u32]>,
+        caches: &mut [&mut Cache],
+        run: &Run<'_>,
+        tap: &mut Tap<'_, O>,
+    ) -> Result<Vec<f32>, MechanismError> {
+        let mut x = self.embed(ids, token_types, run)?;
+        tap.at(Site::EmbedOut, &[run.tokens, self.embedding.columns()], &mut x);
+        for block in &self.blocks {
+            block.forward(&mut x, caches, run, tap)?;
+        }
+        Ok(x)
+    }
+
+    fn embed(&self, ids: &[u32], token_types: Option<&[u32]>, run: &Run<'_>) -> Result<Vec<f32>, MechanismError> {
+        let d_model = self.embedding.columns();
+        let mut x = vec![0.0; run.tokens * d_model];
+        embedding::look_up(&self.embedding, ids, self.embedding_scale, &mut x);
+        if let Some(table) = &self.token_types {
+            let mut added = vec![0.0; x.len()];
+            embedding::look_up(table, token_types.unwrap_or(&vec![0; ids.len()]), 1.0, &mut added);
+            x.iter_mut().zip(added).for_each(|(x, added)| *x += added);
+        }
+        for part in &run.parts {
+            let x = &mut x[part.rows.start * d_model..part.rows.end * d_model];
+            match &self.positions {
+                Positions::None => {}
+                Positions::Learned(table) => add_learned(x, table, d_model, part.first)?,
+                Positions::Sinusoidal => add_learned(x, &sinusoidal(part.first..part.first + part.rows.len(), d_model), d_model, 0)?,
+            }
+        }
+        Ok(match &self.embedding_norm {
+            None => x,
+            Some(norm) => norm.apply(&x, run),
+        })
     }
 }

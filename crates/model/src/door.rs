@@ -4,11 +4,31 @@ use glassbox_anatomy::{At, Interest, Observer, Site};
 use glassbox_mechanisms::cache::{Cache, LayerShape};
 
 use crate::ModelError;
-use crate::blueprint::{Blueprint, LearnedPositions};
+use crate::blueprint::{AddedPositions, Blueprint, TokenTypes};
 
 /// Turns away tokens that the model cannot read.
 pub(crate) fn check(blueprint: &Blueprint, wanted: &[LayerShape], ids: &[u32], cache: &Cache) -> Result<(), ModelError> {
-    let first = cache.len();
+    check_ids(blueprint, ids, cache.len())?;
+    let held: Vec<LayerShape> = (0..).map_while(|layer| cache.layer(layer).ok()).map(|layer| layer.shape()).collect();
+    if held != wanted {
+        return Err(ModelError::ForeignCache { wanted: describe(wanted), found: describe(&held) });
+    }
+    Ok(cache.room_for(ids.len())?)
+}
+
+/// Turns away token types that have no vector.
+pub(crate) fn check_token_types(blueprint: &Blueprint, ids: &[u32], token_types: Option<&[u32]>) -> Result<(), ModelError> {
+    let Some(given) = token_types else { return Ok(()) };
+    let types = match blueprint.token_types {
+        TokenTypes::None => 0,
+        TokenTypes::Table { types } => types,
+    };
+    let known = given.iter().all(|given| usize::try_from(*given).is_ok_and(|given| given < types));
+    if known && given.len() == ids.len() { Ok(()) } else { Err(ModelError::TokenTypes { tokens: ids.len(), given: given.len(), types }) }
+}
+
+/// Turns away ids that the model cannot read from position `first` on.
+pub(crate) fn check_ids(blueprint: &Blueprint, ids: &[u32], first: usize) -> Result<(), ModelError> {
     if ids.is_empty() {
         return Err(ModelError::NoIds);
     }
@@ -16,13 +36,8 @@ pub(crate) fn check(blueprint: &Blueprint, wanted: &[LayerShape], ids: &[u32], c
     if let Some(at) = ids.iter().position(|id| usize::try_from(*id).map_or(true, |id| id >= vocab)) {
         return Err(ModelError::IdOutsideVocab { id: ids[at], position: first + at, vocab });
     }
-    let held: Vec<LayerShape> = (0..).map_while(|layer| cache.layer(layer).ok()).map(|layer| layer.shape()).collect();
-    if held != wanted {
-        return Err(ModelError::ForeignCache { wanted: describe(wanted), found: describe(&held) });
-    }
-    cache.room_for(ids.len())?;
-    match blueprint.learned_positions {
-        LearnedPositions::Table { positions } if first + ids.len() > positions => {
+    match blueprint.added_positions {
+        AddedPositions::Learned { positions } if first + ids.len() > positions => {
             Err(ModelError::PastLearnedPositions { first, tokens: ids.len(), positions })
         }
         _ => Ok(()),

@@ -94,6 +94,32 @@ pub enum ModelError {
         /// Positions of the table.
         positions: usize,
     },
+    /// An encoder where logits are wanted.
+    #[error("{file}: a model of family {family} is an encoder, which gives vectors and no logits; it cannot continue a text")]
+    NoDecoder {
+        /// The family.
+        family: &'static str,
+        /// The file.
+        file: String,
+    },
+    /// A decoder where vectors are wanted.
+    #[error("{file}: a model of family {family} is a decoder, which gives logits; vectors of a text need an encoder such as bert")]
+    NoEncoder {
+        /// The family.
+        family: &'static str,
+        /// The file.
+        file: String,
+    },
+    /// Token types that do not fit the tokens or the model.
+    #[error("token types: wanted {tokens} numbers below {types}, one for each token, found {given} numbers of which one may be larger")]
+    TokenTypes {
+        /// Tokens of the text.
+        tokens: usize,
+        /// Types given.
+        given: usize,
+        /// Rows of the model's table.
+        types: usize,
+    },
     /// A cache made for a model of other sizes.
     #[error("the cache was made for another model: it has {found}, this model needs {wanted}; make it with `new_cache`")]
     ForeignCache {

@@ -5,8 +5,8 @@ use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::position::Scaling;
 
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, Clamp, Distance, Divisors, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm,
-    NormPlaces, QueryKeyNorm, Residual, Rotation, SoftCap, Window,
+    AddedPositions, AttentionBias, Bias, Blueprint, Clamp, Direction, Distance, Divisors, EmbeddingNorm, FeedForward, HeadMatrix, Layer,
+    Norm, NormPlaces, Pooler, QueryKeyNorm, Residual, Rotation, SoftCap, TokenTypes, Window,
 };
 
 /// The forward pass of `blueprint` as text, one line a site. Layers that differ in nothing are written once.
@@ -34,11 +34,18 @@ pub fn explain(blueprint: &Blueprint) -> String {
         pass.block(layer);
     }
     pass.line("");
-    pass.step(Site::NormOut, &format!("{} of the last block's out", norm(blueprint.norm)));
     let head = match blueprint.unembedding.head {
         HeadMatrix::TiedToEmbedding => "embed.w, the embedding table itself",
         HeadMatrix::Own => "unembed.w",
+        HeadMatrix::None => {
+            pass.line("  the last block's out are the vectors of the text");
+            if blueprint.pooler == Pooler::FirstToken {
+                pass.line("  pooled: tanh(the first token's vector by pooler.w + pooler.b)");
+            }
+            return pass.text;
+        }
     };
+    pass.step(Site::NormOut, &format!("{} of the last block's out", norm(blueprint.norm)));
     pass.step(Site::Logits, &soft_capped(format!("norm.out by {head}"), blueprint.unembedding.soft_cap));
     pass.text
 }
@@ -53,13 +60,13 @@ impl Pass<'_> {
         let blueprint = self.blueprint;
         let read = |of: &str| match blueprint.norm_places {
             NormPlaces::Before | NormPlaces::BeforeAndAfter => format!("{} of {of}", norm(blueprint.norm)),
-            NormPlaces::After => format!("{of} as it is"),
+            NormPlaces::After | NormPlaces::OnStream => format!("{of} as it is"),
         };
         self.step(Site::BlockIn, "the residual stream");
         self.step(Site::Norm1, &read("in"));
         self.attention(layer);
         self.step(Site::AttnAdded, &self.added("attn.out"));
-        self.step(Site::Mid, "in + attn.added");
+        self.step(Site::Mid, &self.stream("in + attn.added"));
         self.step(
             Site::Norm2,
             &match blueprint.residual {
@@ -79,7 +86,7 @@ impl Pass<'_> {
         self.step(Site::FfnHidden, &hidden);
         self.step(Site::FfnOut, &format!("ffn.hidden by w_down{}", plus(bias, "b_down")));
         self.step(Site::FfnAdded, &self.added("ffn.out"));
-        self.step(Site::BlockOut, "mid + ffn.added");
+        self.step(Site::BlockOut, &self.stream("mid + ffn.added"));
     }
 
     fn attention(&mut self, layer: &Layer) {
@@ -100,9 +107,11 @@ impl Pass<'_> {
         let turned = rotation(&layer.rotation, attention.heads.d_head());
         self.step(Site::QueryRotated, &format!("{}{turned}", normed("attn.q")));
         self.step(Site::KeyRotated, &format!("{}{turned}; into the cache", normed("attn.k")));
-        let keys = match layer.window {
-            Window::Whole => "keys up to the query's own".to_owned(),
-            Window::Last(tokens) => format!("the last {tokens} keys, the query's own among them"),
+        let keys = match (attention.direction, layer.window) {
+            (Direction::Backward, Window::Whole) => "keys up to the query's own".to_owned(),
+            (Direction::Backward, Window::Last(tokens)) => format!("the last {tokens} keys, the query's own among them"),
+            (Direction::Both, Window::Whole) => "all keys, earlier and later".to_owned(),
+            (Direction::Both, Window::Last(tokens)) => format!("keys nearer than {tokens}, earlier and later"),
         };
         let shared = match attention.heads.group() {
             1 => String::new(),
@@ -122,8 +131,15 @@ impl Pass<'_> {
 
     fn added(&self, part: &str) -> String {
         match self.blueprint.norm_places {
-            NormPlaces::Before => part.to_owned(),
+            NormPlaces::Before | NormPlaces::OnStream => part.to_owned(),
             NormPlaces::BeforeAndAfter | NormPlaces::After => format!("{} of {part}", norm(self.blueprint.norm)),
+        }
+    }
+
+    fn stream(&self, sum: &str) -> String {
+        match self.blueprint.norm_places {
+            NormPlaces::OnStream => format!("{} of {sum}", norm(self.blueprint.norm)),
+            NormPlaces::Before | NormPlaces::BeforeAndAfter | NormPlaces::After => sum.to_owned(),
         }
     }
 
@@ -156,8 +172,15 @@ fn embedding(blueprint: &Blueprint) -> String {
     if blueprint.embedding_scale != 1.0 {
         formula.push_str(&format!(" × {}", blueprint.embedding_scale));
     }
-    if let LearnedPositions::Table { positions } = blueprint.learned_positions {
-        formula.push_str(&format!(" + row of embed.positions, of which there are {positions}"));
+    if let TokenTypes::Table { types } = blueprint.token_types {
+        formula.push_str(&format!(" + row of embed.token_types, of which there are {types}"));
+    }
+    match blueprint.added_positions {
+        AddedPositions::None => {}
+        AddedPositions::Sinusoidal => formula.push_str(" + sinusoids of the position"),
+        AddedPositions::Learned { positions } => {
+            formula.push_str(&format!(" + row of embed.positions, of which there are {positions}"));
+        }
     }
     match blueprint.embedding_norm {
         EmbeddingNorm::None => formula,

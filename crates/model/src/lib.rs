@@ -1,6 +1,7 @@
 //! Blueprint, weights and the one forward pass; families as tables.
 //!
 //! - [`Model`]: opened from a checkpoint; runs forward passes, observed or not
+//! - [`Encoder`]: the same for models that turn a text into vectors
 //! - [`Blueprint`]: the questions that define a decoder, answered by the model's family
 //! - [`Rows`]: of which tokens the logits are wanted
 //! - [`Sequence`]: tokens and their cache, for passes over several at once
@@ -19,6 +20,7 @@ mod block;
 pub mod blueprint;
 mod decoder;
 mod door;
+mod encoder;
 mod error;
 mod explain;
 mod families;
@@ -36,11 +38,12 @@ use glassbox_mechanisms::cache::{Cache, CachePlan, KvType, LayerPlan, LayerShape
 use glassbox_mechanisms::{Kernels, Workers};
 
 pub use blueprint::Blueprint;
+pub use encoder::{Encoded, Encoder};
 pub use error::ModelError;
 pub use explain::explain;
 pub use families::{Proof, proofs};
 
-use blueprint::Window;
+use blueprint::{HeadMatrix, Window};
 use decoder::{Decoder, PIECE, Pass};
 use weights::Weights;
 
@@ -103,6 +106,9 @@ impl Model {
     /// Where no family reads the file, a setting is missing, unusable or unread, or a tensor is missing, of other sizes, or left over.
     pub fn open(checkpoint: &Checkpoint, kernels: Kernels) -> Result<Self, ModelError> {
         let (_, dialect, blueprint) = families::read(checkpoint)?;
+        if blueprint.unembedding.head == HeadMatrix::None {
+            return Err(ModelError::NoDecoder { family: blueprint.family, file: checkpoint.label().to_owned() });
+        }
         let weights = Weights::read(checkpoint, &blueprint, dialect)?;
         let decoder = Decoder::new(&blueprint, weights)?;
         Ok(Self { blueprint, kernels, decoder })
@@ -144,8 +150,7 @@ impl Model {
     /// What a cache of this model keeps of each token, layer by layer.
     #[must_use]
     pub fn cache_layers(&self) -> Vec<LayerShape> {
-        let heads = self.blueprint.attention.heads;
-        vec![LayerShape { kv_heads: heads.kv_heads(), d_head: heads.d_head() }; self.blueprint.layers.len()]
+        self.blueprint.cache_layers()
     }
 
     /// Reads `ids` after the tokens that `cache` holds, and adds them to it.

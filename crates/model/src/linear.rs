@@ -1,6 +1,7 @@
 use glassbox_mechanisms::matmul;
 use glassbox_tensor::Matrix;
 
+use crate::blueprint::{Blueprint, Pooler};
 use crate::decoder::Run;
 use crate::slot::Slot;
 use crate::weights::Weights;
@@ -15,6 +16,11 @@ pub(crate) struct Linear {
 impl Linear {
     pub(crate) fn new(weights: &mut Weights, layer: usize, weight: Slot, bias: Option<Slot>) -> Self {
         Self { weight: weights.take(weight, layer), bias: bias.map(|bias| weights.take_vector(bias, layer)) }
+    }
+
+    /// That of an encoder's first token.
+    pub(crate) fn pooler(blueprint: &Blueprint, weights: &mut Weights) -> Option<Self> {
+        (blueprint.pooler == Pooler::FirstToken).then(|| Self::new(weights, 0, Slot::WPooler, Some(Slot::BPooler)))
     }
 
     /// - `x`  [token, in]; the result is [token, out]

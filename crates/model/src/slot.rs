@@ -1,7 +1,8 @@
 //! The places that weights go to, with their sizes, derived from the blueprint.
 
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, LearnedPositions, Norm, NormPlaces, QueryKeyNorm,
+    AddedPositions, AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, Norm, NormPlaces, Pooler, QueryKeyNorm,
+    TokenTypes,
 };
 
 /// A size with the name of its axis, as in `kv_head*d_head=512`.
@@ -35,6 +36,7 @@ macro_rules! slots {
 
 slots! {
     Embedding,         Pass,  "embed.w";
+    TokenTypes,        Pass,  "embed.token_types";
     Positions,         Pass,  "embed.positions";
     EmbedNormGain,     Pass,  "embed.norm.gain";
     EmbedNormBias,     Pass,  "embed.norm.bias";
@@ -51,6 +53,7 @@ slots! {
     WOut,              Block, "attn.w_out";
     BOut,              Block, "attn.b_out";
     AfterAttentionGain, Block, "attn.after_norm.gain";
+    AfterAttentionBias, Block, "attn.after_norm.bias";
     Norm2Gain,         Block, "norm_2.gain";
     Norm2Bias,         Block, "norm_2.bias";
     WGate,             Block, "ffn.w_gate";
@@ -60,9 +63,12 @@ slots! {
     WDown,             Block, "ffn.w_down";
     BDown,             Block, "ffn.b_down";
     AfterFeedForwardGain, Block, "ffn.after_norm.gain";
+    AfterFeedForwardBias, Block, "ffn.after_norm.bias";
     NormGain,          Pass,  "norm.gain";
     NormBias,          Pass,  "norm.bias";
     WUnembedding,      Pass,  "unembed.w";
+    WPooler,           Pass,  "pooler.w";
+    BPooler,           Pass,  "pooler.b";
 }
 
 impl Slot {
@@ -78,7 +84,9 @@ impl Slot {
         let hidden = axis("hidden", blueprint.feed_forward.hidden());
         let layer_norm = matches!(blueprint.norm, Norm::Layer { .. });
         let embedding_norm = blueprint.embedding_norm == EmbeddingNorm::AsInBlocks;
-        let before = blueprint.norm_places != NormPlaces::After;
+        let before = matches!(blueprint.norm_places, NormPlaces::Before | NormPlaces::BeforeAndAfter);
+        let on_stream = blueprint.norm_places == NormPlaces::OnStream;
+        let pooled = blueprint.pooler == Pooler::FirstToken;
         let after = blueprint.norm_places != NormPlaces::Before;
         let input_bias = blueprint.attention.bias != AttentionBias::None;
         let (gated, ffn_bias) = match blueprint.feed_forward {
@@ -88,14 +96,21 @@ impl Slot {
         let only_if = |condition: bool, axes: &[Axis]| condition.then(|| axes.to_vec());
         match self {
             Self::Embedding => Some(vec![vocab, d_model]),
-            Self::Positions => match blueprint.learned_positions {
-                LearnedPositions::None => None,
-                LearnedPositions::Table { positions } => Some(vec![axis("position", positions), d_model]),
+            Self::Positions => match blueprint.added_positions {
+                AddedPositions::None | AddedPositions::Sinusoidal => None,
+                AddedPositions::Learned { positions } => Some(vec![axis("position", positions), d_model]),
+            },
+            Self::TokenTypes => match blueprint.token_types {
+                TokenTypes::None => None,
+                TokenTypes::Table { types } => Some(vec![axis("type", types), d_model]),
             },
             Self::EmbedNormGain => only_if(embedding_norm, &[d_model]),
             Self::EmbedNormBias => only_if(embedding_norm && layer_norm, &[d_model]),
-            Self::NormGain => Some(vec![d_model]),
-            Self::NormBias => only_if(layer_norm, &[d_model]),
+            Self::NormGain => only_if(!on_stream, &[d_model]),
+            Self::NormBias => only_if(!on_stream && layer_norm, &[d_model]),
+            Self::AfterAttentionBias | Self::AfterFeedForwardBias => only_if(on_stream && layer_norm, &[d_model]),
+            Self::WPooler => only_if(pooled, &[d_model, d_model]),
+            Self::BPooler => only_if(pooled, &[d_model]),
             Self::Norm1Gain | Self::Norm2Gain => only_if(before, &[d_model]),
             Self::Norm1Bias | Self::Norm2Bias => only_if(before && layer_norm, &[d_model]),
             Self::WQuery => Some(vec![query, d_model]),

@@ -65,7 +65,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn take(&mut self, row: &TensorRow, layer: usize) -> Result<(), ModelError> {
-        let name = self.name(row.name, layer);
+        let name = self.found_name(row.name, layer);
         let tensor = self.checkpoint.require_tensor(&name)?;
         let axes: Vec<Vec<Axis>> = row.slots.iter().filter_map(|slot| slot.axes(self.blueprint)).collect();
         check_shape(&tensor, row, &axes)?;
@@ -83,6 +83,14 @@ impl Reader<'_> {
         }
         self.used.insert(name);
         Ok(())
+    }
+
+    /// Of a name with two ends, as in `norm.weight|gamma`, the one that the file has; else the first.
+    fn found_name(&self, pattern: &str, layer: usize) -> String {
+        let Some((first, other_end)) = pattern.split_once('|') else { return self.name(pattern, layer) };
+        let stem = first.rsplit_once('.').map_or("", |(stem, _)| stem);
+        let (first, other) = (self.name(first, layer), self.name(&format!("{stem}.{other_end}"), layer));
+        if self.checkpoint.contains_tensor(&other) { other } else { first }
     }
 
     fn name(&self, pattern: &str, layer: usize) -> String {

@@ -228,7 +228,8 @@ fn learned_positions_are_added_and_end_with_their_table() {
 
 #[test]
 fn sinusoidal_positions_agree_with_the_textbook() {
-    let table = sinusoidal(50, 7);
+    let table = sinusoidal(0..50, 7);
+    assert_eq!(sinusoidal(13..50, 7), table[13 * 7..], "a position has its vector wherever the table begins");
     for position in 0..50 {
         let truth: Vec<f32> = textbook::sinusoidal(position, 7).iter().map(|&x| x as f32).collect();
         near(&table[position * 7..(position + 1) * 7], &truth, 1e-7);

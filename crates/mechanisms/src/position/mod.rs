@@ -163,7 +163,7 @@ pub fn add_learned(x: &mut [f32], table: &[f32], d_model: usize, first_position:
     Ok(())
 }
 
-/// The sinusoidal vectors of positions `0..positions`, `[position, d_model]`, to be added like learned ones.
+/// The sinusoidal vectors of `positions`, `[position, d_model]`, to be added like learned ones.
 ///
 /// Channel `2i` is `sin(position / 10000^(2i / d_model))`, channel `2i + 1` the cosine; computed in `f64`, rounded once.
 ///
@@ -171,10 +171,10 @@ pub fn add_learned(x: &mut [f32], table: &[f32], d_model: usize, first_position:
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "positions and widths are far below 2^53")]
 #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
-pub fn sinusoidal(positions: usize, d_model: usize) -> Vec<f32> {
+pub fn sinusoidal(positions: Range<usize>, d_model: usize) -> Vec<f32> {
     let frequencies: Vec<f64> = (0..d_model.div_ceil(2)).map(|i| 1.0 / pow_f64(1e4, 2.0 * i as f64 / d_model as f64)).collect();
-    let mut table = Vec::with_capacity(positions * d_model);
-    for position in 0..positions {
+    let mut table = Vec::with_capacity(positions.len() * d_model);
+    for position in positions {
         for channel in 0..d_model {
             let (sin, cos) = sin_cos(position as f64 * frequencies[channel / 2]);
             table.push(if channel % 2 == 0 { sin as f32 } else { cos as f32 });

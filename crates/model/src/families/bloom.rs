@@ -8,8 +8,8 @@ use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, Distance, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces,
-    Residual, Rotation, SoftCap, Unembedding, Window,
+    AddedPositions, Attention, AttentionBias, Bias, Blueprint, Distance, EmbeddingNorm, FeedForward, HeadMatrix, Layer, Norm, NormPlaces,
+    Pooler, Residual, Rotation, SoftCap, TokenTypes, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -95,7 +95,8 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
         d_model: sizes.d_model,
         context: sizes.context,
         embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
+        token_types: TokenTypes::None,
+        added_positions: AddedPositions::None,
         embedding_norm: EmbeddingNorm::AsInBlocks,
         norm: Norm::Layer { eps: sizes.eps },
         norm_places: NormPlaces::Before,
@@ -104,6 +105,7 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
         feed_forward: FeedForward::Plain { hidden: sizes.hidden, activation: Activation::GeluTanh, bias: Bias::Added },
         layers: vec![Layer { window: Window::Whole, rotation: Rotation::None }; sizes.layers],
         unembedding: Unembedding { head: sizes.head, soft_cap: SoftCap::None },
+        pooler: Pooler::None,
     }
 }
 

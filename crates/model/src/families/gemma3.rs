@@ -9,8 +9,8 @@ use super::reading::{one_over_root, window};
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, Clamp, Distance, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm,
-    NormPlaces, QueryKeyNorm, Residual, Rotation, SoftCap, Unembedding, Window,
+    AddedPositions, Attention, AttentionBias, Bias, Blueprint, Clamp, Direction, Distance, EmbeddingNorm, FeedForward, HeadMatrix, Layer,
+    Norm, NormPlaces, Pooler, QueryKeyNorm, Residual, Rotation, SoftCap, TokenTypes, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -166,7 +166,8 @@ pub(super) fn blueprint(sizes: Sizes) -> Blueprint {
         d_model: sizes.d_model,
         context: sizes.context,
         embedding_scale: embedding_scale(sizes.d_model),
-        learned_positions: LearnedPositions::None,
+        token_types: TokenTypes::None,
+        added_positions: AddedPositions::None,
         embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: sizes.eps },
         norm_places: NormPlaces::BeforeAndAfter,
@@ -179,10 +180,12 @@ pub(super) fn blueprint(sizes: Sizes) -> Blueprint {
             clamp: Clamp::None,
             bias: sizes.bias,
             query_key_norm: QueryKeyNorm::EachHead,
+            direction: Direction::Backward,
         },
         feed_forward: FeedForward::Gated { hidden: sizes.hidden, activation: sizes.activation, bias: Bias::None },
         layers: sizes.layers,
         unembedding: Unembedding { head: sizes.head, soft_cap: sizes.soft_cap },
+        pooler: Pooler::None,
     }
 }
 

@@ -9,8 +9,8 @@ use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, Layer, LearnedPositions, Norm, NormPlaces, Residual, Rotation,
-    SoftCap, Unembedding, Window,
+    AddedPositions, AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, HeadMatrix, Layer, Norm, NormPlaces, Pooler, Residual,
+    Rotation, SoftCap, TokenTypes, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -107,7 +107,8 @@ fn blueprint(sizes: Sizes) -> Blueprint {
         d_model: sizes.d_model,
         context: sizes.context,
         embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
+        token_types: TokenTypes::None,
+        added_positions: AddedPositions::None,
         embedding_norm: EmbeddingNorm::None,
         norm: Norm::Layer { eps: sizes.eps },
         norm_places: NormPlaces::Before,
@@ -116,6 +117,7 @@ fn blueprint(sizes: Sizes) -> Blueprint {
         feed_forward: FeedForward::Plain { hidden: sizes.hidden, activation: sizes.activation, bias: Bias::Added },
         layers: vec![Layer { window: Window::Whole, rotation: sizes.rotation }; sizes.layers],
         unembedding: Unembedding { head: sizes.head, soft_cap: SoftCap::None },
+        pooler: Pooler::None,
     }
 }
 

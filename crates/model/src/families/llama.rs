@@ -7,8 +7,8 @@ use glassbox_mechanisms::heads::Heads;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    Attention, AttentionBias, Bias, Blueprint, Clamp, Distance, EmbeddingNorm, FeedForward, Layer, LearnedPositions, Norm, NormPlaces,
-    QueryKeyNorm, Residual, SoftCap, Unembedding, Window,
+    AddedPositions, Attention, AttentionBias, Bias, Blueprint, Clamp, Direction, Distance, EmbeddingNorm, FeedForward, Layer, Norm,
+    NormPlaces, Pooler, QueryKeyNorm, Residual, SoftCap, TokenTypes, Unembedding, Window,
 };
 use crate::slot::Slot;
 
@@ -85,7 +85,8 @@ pub(super) fn like_in_folder(file: &Reading<'_>, like: &Like) -> Result<Blueprin
         d_model: settings.usize("hidden_size")?,
         context,
         embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
+        token_types: TokenTypes::None,
+        added_positions: AddedPositions::None,
         embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: file.eps("rms_norm_eps")? },
         norm_places: NormPlaces::Before,
@@ -98,6 +99,7 @@ pub(super) fn like_in_folder(file: &Reading<'_>, like: &Like) -> Result<Blueprin
         },
         layers: vec![Layer { window: Window::Whole, rotation }; layers],
         unembedding: Unembedding { head: file.head_by_setting(like.tied)?, soft_cap: SoftCap::None },
+        pooler: Pooler::None,
     })
 }
 
@@ -119,7 +121,8 @@ pub(super) fn like_in_gguf(file: &Reading<'_>, family: &'static str, arch: &str,
         d_model: settings.usize(&key("embedding_length"))?,
         context: settings.usize(&key("context_length"))?,
         embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
+        token_types: TokenTypes::None,
+        added_positions: AddedPositions::None,
         embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: file.eps(&key("attention.layer_norm_rms_epsilon"))? },
         norm_places: NormPlaces::Before,
@@ -139,6 +142,7 @@ pub(super) fn like_in_gguf(file: &Reading<'_>, family: &'static str, arch: &str,
         },
         layers: vec![Layer { window: Window::Whole, rotation }; layers],
         unembedding: Unembedding { head: file.head_by_tensor(), soft_cap: SoftCap::None },
+        pooler: Pooler::None,
     })
 }
 
@@ -152,6 +156,7 @@ pub(super) fn attention(heads: Heads, bias: AttentionBias) -> Attention {
         bias,
         clamp: Clamp::None,
         query_key_norm: QueryKeyNorm::None,
+        direction: Direction::Backward,
     }
 }
 

@@ -5,6 +5,7 @@
 //! a tensor that no table mentions is refused: a guess would give wrong numbers silently. Layouts move numbers, they never change them; the
 //! one exception is a norm stored as its gain minus one.
 
+mod bert;
 mod bloom;
 mod gemma;
 mod gemma2;
@@ -12,6 +13,7 @@ mod gemma3;
 mod gpt2;
 mod gpt_neox;
 mod llama;
+mod minimal;
 mod mistral;
 mod mpt;
 mod olmo2;
@@ -42,6 +44,8 @@ pub(crate) const FAMILIES: &[&Family] = &[
     &mpt::MPT,
     &gpt2::GPT2,
     &gpt_neox::GPT_NEOX,
+    &bert::BERT,
+    &minimal::MINIMAL,
 ];
 
 /// A family of models.
@@ -92,7 +96,7 @@ pub(crate) struct Ignored {
 
 /// Which tensor goes to which slots.
 pub(crate) struct TensorRow {
-    /// Its name in the file.
+    /// Its name in the file; where older files end it otherwise, that end follows a `|`.
     pub(crate) name: &'static str,
     /// The slots whose rows it holds, one after another.
     pub(crate) slots: &'static [Slot],

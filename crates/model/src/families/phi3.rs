@@ -9,7 +9,8 @@ use super::reading::window;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
 use crate::blueprint::{
-    AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, Layer, LearnedPositions, Norm, NormPlaces, Residual, SoftCap, Unembedding,
+    AddedPositions, AttentionBias, Bias, Blueprint, EmbeddingNorm, FeedForward, Layer, Norm, NormPlaces, Pooler, Residual, SoftCap,
+    TokenTypes, Unembedding,
 };
 use crate::slot::Slot;
 
@@ -75,7 +76,8 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         d_model: settings.usize("phi3.embedding_length")?,
         context: settings.usize("phi3.context_length")?,
         embedding_scale: 1.0,
-        learned_positions: LearnedPositions::None,
+        token_types: TokenTypes::None,
+        added_positions: AddedPositions::None,
         embedding_norm: EmbeddingNorm::None,
         norm: Norm::Rms { eps: file.eps("phi3.attention.layer_norm_rms_epsilon")? },
         norm_places: NormPlaces::Before,
@@ -88,6 +90,7 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         },
         layers: vec![Layer { window, rotation }; layers],
         unembedding: Unembedding { head: file.head_by_tensor(), soft_cap: SoftCap::None },
+        pooler: Pooler::None,
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use glassbox_checkpoint::Checkpoint;
 use glassbox_mechanisms::Kernels;
-use glassbox_model::{Model, ModelError};
+use glassbox_model::{Encoder, Model, ModelError};
 use glassbox_tensor::Bytes;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -73,6 +73,10 @@ impl Edited {
 
     pub(crate) fn try_open(&self) -> Result<Model, ModelError> {
         Model::open(&self.checkpoint(), Kernels::Fast)
+    }
+
+    pub(crate) fn try_open_encoder(&self) -> Result<Encoder, ModelError> {
+        Encoder::open(&self.checkpoint(), Kernels::Fast)
     }
 
     pub(crate) fn open(&self) -> Model {

@@ -2,6 +2,7 @@
 
 mod alibi;
 mod edited;
+mod encoders;
 mod every_machine;
 mod explained;
 mod faults;

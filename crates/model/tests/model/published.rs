@@ -303,3 +303,17 @@ fn olmo_2_and_pythia_are_read_as_published() {
         "the documented default: {message}"
     );
 }
+
+#[test]
+fn the_minimal_decoder_has_the_logits_of_its_hundred_lines() {
+    let model = open("minimal", Kernels::Fast);
+    let logits = logits(&model, &[10, 42, 7, 128, 200]);
+    let last = &logits[logits.len() - 256..];
+    let mut order: Vec<usize> = (0..256).collect();
+    order.sort_by(|a, b| last[*b].total_cmp(&last[*a]));
+    let best = [(13, 0.443_411), (205, 0.413_536), (45, 0.345_047), (168, 0.342_848), (222, 0.297_676)];
+    for ((id, wanted), found) in best.into_iter().zip(order) {
+        assert_eq!(found, id);
+        assert!((last[id] - wanted).abs() < 1e-5, "{id}: {}", last[id]);
+    }
+}

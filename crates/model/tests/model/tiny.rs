@@ -9,8 +9,13 @@ use glassbox_model::{Model, Rows};
 use glassbox_tensor::View;
 use glassbox_testkit::{Closeness, Divergence, Golden, GoldenWalk};
 
-/// Fixtures by name.
+/// Decoders by name.
 pub(crate) fn all() -> Vec<String> {
+    fixtures().into_iter().filter(|name| !name.starts_with("bert")).collect()
+}
+
+/// Decoders and encoders by name.
+pub(crate) fn fixtures() -> Vec<String> {
     let folders = std::fs::read_dir(folder("")).expect("the fixtures are committed").filter_map(Result::ok);
     let mut names: Vec<String> = folders.filter_map(|folder| folder.file_name().into_string().ok()).collect();
     names.retain(|name| folder(name).join("golden.safetensors").exists());
