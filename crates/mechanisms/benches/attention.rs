@@ -77,7 +77,7 @@ fn measure(kernels: Kernels, heads: Heads, before: usize, tokens: usize, workers
     cache.append(0, &k, &v).expect("they fit");
     let layer = cache.layer(0).expect("one layer");
     let values = numbers(tokens * heads.query_width());
-    let queries = Queries { values: &values, heads, first_position: before };
+    let queries = Queries { values: &values, heads, first_position: before, texts: None };
     let rule = Rule { keys: KeyRange::causal(), scale: 1.0 / (heads.d_head() as f32).sqrt(), soft_cap: None, alibi: None };
     let mut out = vec![0.0; values.len()];
     let repeats = if tokens == 1 { 200 } else { (32_768 / tokens).clamp(3, 20) };

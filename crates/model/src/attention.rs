@@ -68,7 +68,7 @@ impl Attention {
             let cache = &mut *caches[part.sequence];
             cache.append(self.layer, &k[stored.clone()], &v[stored])?;
             let seen = cache.layer(self.layer)?;
-            let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first };
+            let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first, texts: None };
             let z = &mut z[queried];
             if run.edited.contains(&self.layer) {
                 self.attend_by_edited_weights(&queries, &seen, z, run, tap)?;

@@ -24,7 +24,12 @@ impl Case {
 
     fn queries(&self, tokens: Range<usize>) -> Queries<'_> {
         let width = self.heads.query_width();
-        Queries { values: &self.queries[tokens.start * width..tokens.end * width], heads: self.heads, first_position: tokens.start }
+        Queries {
+            values: &self.queries[tokens.start * width..tokens.end * width],
+            heads: self.heads,
+            first_position: tokens.start,
+            texts: None,
+        }
     }
 
     fn attend(&self, kernels: Kernels, tokens: Range<usize>, rule: &Rule, threads: usize) -> Vec<f32> {

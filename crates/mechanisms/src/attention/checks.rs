@@ -33,7 +33,12 @@ impl Case {
 
     fn queries(&self, tokens: Range<usize>) -> Queries<'_> {
         let width = self.heads.query_width();
-        Queries { values: &self.queries[tokens.start * width..tokens.end * width], heads: self.heads, first_position: tokens.start }
+        Queries {
+            values: &self.queries[tokens.start * width..tokens.end * width],
+            heads: self.heads,
+            first_position: tokens.start,
+            texts: None,
+        }
     }
 
     fn run(&self, kernels: Kernels, tokens: Range<usize>, rule: &Rule, threads: usize) -> (Vec<f32>, Vec<f32>) {
@@ -150,7 +155,7 @@ fn near(found: &[f32], wanted: &[f32], tolerance: f32) {
 fn the_example_of_the_book_has_the_right_weights_and_outputs() {
     let heads = Heads::new(1, 1, 2).expect("one head");
     let cache = cache_of(heads, &[1.0, 0.0, 1.0, 1.0, 0.0, 2.0], &[0.2, 0.1, 0.5, 0.3, 0.9, 0.8]);
-    let queries = Queries { values: &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0], heads, first_position: 0 };
+    let queries = Queries { values: &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0], heads, first_position: 0, texts: None };
     let layer = cache.layer(0).expect("one layer");
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let unscaled = Rule { keys: KeyRange::everything(), scale: 1.0, soft_cap: None, alibi: None };
@@ -278,7 +283,7 @@ fn no_score_is_low_enough_to_be_taken_for_a_mask() {
     // Two tokens, one visible to the first: its score of -20000 must still get weight 1.
     let heads = Heads::new(1, 1, 1).expect("one head");
     let cache = cache_of(heads, &[1.0, 0.0], &[1.0, 100.0]);
-    let queries = Queries { values: &[-20_000.0, 0.0], heads, first_position: 0 };
+    let queries = Queries { values: &[-20_000.0, 0.0], heads, first_position: 0, texts: None };
     let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None, alibi: None };
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let mut out = [0.0; 2];
@@ -291,7 +296,7 @@ fn no_score_is_low_enough_to_be_taken_for_a_mask() {
 fn large_dot_products_do_not_overflow_before_scaling() {
     let heads = Heads::new(1, 1, 128).expect("one head");
     let cache = cache_of(heads, &[32.0; 128], &[1.0; 128]);
-    let queries = Queries { values: &[32.0; 128], heads, first_position: 0 };
+    let queries = Queries { values: &[32.0; 128], heads, first_position: 0, texts: None };
     let rule = rule(KeyRange::causal(), 128);
     let layer = cache.layer(0).expect("one layer");
     for kernels in [Kernels::Textbook, Kernels::Fast] {
@@ -310,7 +315,7 @@ fn query_heads_read_the_key_value_head_of_their_group() {
     let values: Vec<f32> = (0..5 * 16).map(|index| (index / 8 % 2) as f32).collect();
     let cache = cache_of(heads, &numbers(5 * 16, 1.0, 4), &values);
     let q = numbers(5 * 32, 1.0, 5);
-    let queries = Queries { values: &q, heads, first_position: 0 };
+    let queries = Queries { values: &q, heads, first_position: 0, texts: None };
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let mut out = vec![0.0; 5 * 32];
         let layer = cache.layer(0).expect("one layer");
@@ -439,7 +444,7 @@ fn online(q: &Array2<f64>, k: &Array2<f64>, v: &Array2<f64>, bug: Bug) -> Array2
 
 fn is_caught(q: &Array2<f64>, k: &Array2<f64>, v: &Array2<f64>, bug: Bug) -> bool {
     let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None, alibi: None };
-    let (truth, _) = textbook::attend(q, k, v, 0, &rule, 0.0);
+    let (truth, _) = textbook::attend(q, k, v, 0, &rule, None, 0.0);
     !online(q, k, v, bug).iter().zip(&truth).all(|(found, truth)| (found - truth).abs() <= 1e-5)
 }
 

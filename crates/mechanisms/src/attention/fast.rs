@@ -122,7 +122,7 @@ impl Row {
         let position = queries.first_position + token;
         let slope = rule.alibi.map_or(0.0, |alibi| alibi.slope(head, queries.heads.heads()));
         let bend = Bend { scale: rule.scale, cap: rule.soft_cap.unwrap_or(0.0), slope, first_distance: 0.0 };
-        Self { token, head, position, keys: rule.keys.keys(position, keys), bend }
+        Self { token, head, position, keys: queries.keys(rule, token, keys), bend }
     }
 
     /// From dot products to scores in one tile. Distances are whole numbers below 2^24, which are exact.

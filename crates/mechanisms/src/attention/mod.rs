@@ -14,12 +14,14 @@ pub mod textbook;
 mod alibi_checks;
 #[cfg(test)]
 mod checks;
+#[cfg(test)]
+mod packed_checks;
 
 use std::ops::Range;
 
 use crate::cache::LayerView;
 use crate::heads::Heads;
-use crate::mask::KeyRange;
+use crate::mask::{KeyRange, Text};
 use crate::position::Alibi;
 use crate::softmax::softmax_in_place;
 use crate::{Kernels, MechanismError, Workers};
@@ -47,6 +49,8 @@ pub struct Queries<'a> {
     pub heads: Heads,
     /// Absolute position of the first token.
     pub first_position: usize,
+    /// The texts that lie one after another in the layer; `None` where one fills it. Positions in none are padding.
+    pub texts: Option<&'a [Text]>,
 }
 
 impl Queries<'_> {
@@ -54,6 +58,15 @@ impl Queries<'_> {
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.values.len() / self.heads.query_width()
+    }
+
+    /// The keys that one of them sees, among `len` stored ones.
+    fn keys(&self, rule: &Rule, token: usize, len: usize) -> Range<usize> {
+        let position = self.first_position + token;
+        match self.texts {
+            None => rule.keys.keys(position, len),
+            Some(texts) => rule.keys.keys_among(texts, position, len),
+        }
     }
 
     fn query(&self, token: usize, head: usize) -> &[f32] {
@@ -156,7 +169,7 @@ pub fn mix(pattern: &[f32], heads: &Heads, layer: &LayerView<'_>, out: &mut [f32
     let tokens = out.len() / heads.query_width();
     length("out", "token x head x d_head", tokens * heads.query_width(), out.len())?;
     length("pattern", "head x token x key", heads.heads() * tokens * layer.len(), pattern.len())?;
-    check_layer(&Queries { values: &[], heads: *heads, first_position: 0 }, layer)?;
+    check_layer(&Queries { values: &[], heads: *heads, first_position: 0, texts: None }, layer)?;
     textbook::mix_rounded(pattern, heads, layer, out);
     Ok(())
 }
@@ -174,7 +187,7 @@ fn check_held(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens:
     if held == 0 {
         return Ok(());
     }
-    let seen = tokens.map(|token| rule.keys.keys(queries.first_position + token, layer.len())).filter(|keys| !keys.is_empty());
+    let seen = tokens.map(|token| queries.keys(rule, token, layer.len())).filter(|keys| !keys.is_empty());
     match seen.map(|keys| keys.start).min() {
         Some(wanted) if wanted < held => Err(MechanismError::NotHeld { wanted, held }),
         _ => Ok(()),

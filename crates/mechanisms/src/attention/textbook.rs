@@ -8,6 +8,8 @@ use ndarray::{Array1, Array2};
 use super::{Queries, Rule};
 use crate::cache::LayerView;
 use crate::heads::Heads;
+use crate::mask::Text;
+use crate::mask::textbook::{apply as mask, matrix};
 use crate::softmax::textbook::{log_sum_exp, soft_cap, softmax};
 
 /// Attention of one head: `softmax(mask(cap(scale Q Kᵀ) - slope distance)) V`.
@@ -15,6 +17,7 @@ use crate::softmax::textbook::{log_sum_exp, soft_cap, softmax};
 /// - `q`     `[query, d_head]`, at positions `first_position..`
 /// - `k`     `[key, d_head]`, at positions `0..`
 /// - `v`     `[key, d_head]`
+/// - `texts`  those that lie one after another, `None` where one fills all positions
 /// - `slope`  what a score loses for each position between query and key, for ALiBi; else 0
 ///
 /// Returns the mixed values `[query, d_head]` and `ln Σ exp(score)` of each row.
@@ -27,9 +30,10 @@ pub fn attend(
     v: &Array2<f64>,
     first_position: usize,
     rule: &Rule,
+    texts: Option<&[Text]>,
     slope: f64,
 ) -> (Array2<f64>, Array1<f64>) {
-    let scores = scores(q, k, first_position, rule, slope);
+    let scores = scores(q, k, first_position, rule, texts, slope);
     let weights = pattern(&scores);
     let sums = scores.rows().into_iter().map(|row| log_sum_exp(&row.to_vec())).collect();
     (mix(&weights, v), sums)
@@ -37,7 +41,7 @@ pub fn attend(
 
 /// `mask(cap(scale Q Kᵀ) - slope distance)`, `[query, key]`: minus infinity where the query does not see the key.
 #[must_use]
-pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Rule, slope: f64) -> Array2<f64> {
+pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Rule, texts: Option<&[Text]>, slope: f64) -> Array2<f64> {
     let mut scores = q.dot(&k.t());
     for ((query, key), score) in scores.indexed_iter_mut() {
         *score *= f64::from(rule.scale);
@@ -45,10 +49,8 @@ pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Ru
             *score = soft_cap(f64::from(cap), *score);
         }
         *score -= slope * (first_position + query).abs_diff(key) as f64;
-        if !rule.keys.keys(first_position + query, k.nrows()).contains(&key) {
-            *score = f64::NEG_INFINITY;
-        }
     }
+    mask(&mut scores, &matrix(&rule.keys, texts, first_position, q.nrows(), k.nrows()));
     scores
 }
 
@@ -81,7 +83,7 @@ pub(super) fn attend_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
     for head in 0..heads.heads() {
         let (k, v) = stored(layer, heads.kv_head_of(head));
         let (mixed, row_sums) =
-            attend(&head_of(queries, head, 0..tokens), &k, &v, queries.first_position, rule, slope_of(rule, head, heads));
+            attend(&head_of(queries, head, 0..tokens), &k, &v, queries.first_position, rule, queries.texts, slope_of(rule, head, heads));
         for ((token, channel), &value) in mixed.indexed_iter() {
             out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
         }
@@ -100,7 +102,7 @@ pub(super) fn scores_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
         let (k, _) = stored(layer, queries.heads.kv_head_of(head));
         let q = head_of(queries, head, tokens.clone());
         let slope = slope_of(rule, head, &queries.heads);
-        all.extend(scores(&q, &k, queries.first_position + tokens.start, rule, slope).iter().map(|&score| round(score)));
+        all.extend(scores(&q, &k, queries.first_position + tokens.start, rule, queries.texts, slope).iter().map(|&score| round(score)));
     }
     all
 }

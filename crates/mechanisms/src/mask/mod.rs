@@ -41,19 +41,45 @@ impl KeyRange {
         Self { causal: false, window: None }
     }
 
-    /// The keys that the query at absolute position `query` sees, among positions `0..len`.
+    /// The keys that the query at absolute position `query` sees, among positions `0..len` of one text.
     ///
     /// Causal with window `W`: `query - W + 1 ..= query`. Without causality a window looks as far ahead as back.
     /// The range can be empty: a query beyond `len` whose window does not reach back to it.
     #[must_use]
     pub fn keys(&self, query: usize, len: usize) -> Range<usize> {
-        let first = self.window.map_or(0, |window| query.saturating_sub(window.get() - 1));
-        let end = match (self.causal, self.window) {
-            (true, _) => query.saturating_add(1),
-            (false, Some(window)) => query.saturating_add(window.get()),
-            (false, None) => len,
-        }
-        .min(len);
-        first.min(end)..end
+        self.keys_from(0, 0, query, len)
     }
+
+    /// As [`KeyRange::keys`], where several texts lie one after another: what this rule, the borders of the query's own text and its prefix leave.
+    /// Empty for a query in no text, which is padding.
+    #[must_use]
+    pub fn keys_among(&self, texts: &[Text], query: usize, len: usize) -> Range<usize> {
+        match texts.iter().find(|text| text.positions.contains(&query)) {
+            None => 0..0,
+            Some(Text { positions, prefix }) => {
+                self.keys_from(positions.start, positions.start.saturating_add(*prefix), query, positions.end.min(len))
+            }
+        }
+    }
+
+    /// The intersection of `first..end` with what the rule shows, where positions before `prefix_end` see one another.
+    fn keys_from(&self, first: usize, prefix_end: usize, query: usize, end: usize) -> Range<usize> {
+        let not_later = if self.causal { query.saturating_add(1).max(prefix_end) } else { usize::MAX };
+        let (near_first, near_end) = match self.window {
+            None => (0, usize::MAX),
+            Some(window) => (query.saturating_sub(window.get() - 1), query.saturating_add(window.get())),
+        };
+        let end = end.min(not_later).min(near_end);
+        first.max(near_first).min(end)..end
+    }
+}
+
+/// One of several texts in a row of positions. Texts do not see one another; positions in no text are padding, which nothing sees and which sees
+/// nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Its positions.
+    pub positions: Range<usize>,
+    /// How many of its first tokens see one another in both directions, also under a causal rule; 0 for most.
+    pub prefix: usize,
 }
