@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("checkpoint", &["tensor"]),
     ("model", &["mechanisms", "anatomy", "checkpoint", "tensor"]),
     ("text", &["checkpoint"]),
+    ("quantize", &["model", "text", "checkpoint", "tensor"]),
     ("generate", &["model", "text", "mechanisms", "anatomy"]),
     ("lens", &["anatomy", "mechanisms", "tensor"]),
     ("stats", &[]),

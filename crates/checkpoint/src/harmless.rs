@@ -122,6 +122,7 @@ const GGUF: &[(&str, &str)] = &[
     ("general.", "describes the file for people"),
     ("tokenizer.", TOKENS),
     ("quantize.", HISTORY),
+    ("glassbox.", HISTORY),
     ("split.", "checked when the file was opened"),
     ("mradermacher.", HISTORY),
 ];

@@ -5,6 +5,7 @@
 //! - [`Settings`]: the strict reader of `config.json` and of GGUF metadata; what nothing reads is refused
 //! - [`TokenizerSource`]: what the model brings for turning text into tokens
 //! - [`locate`], [`HubCache`]: which file or folder a model's name means; the Hugging Face cache
+//! - [`GgufWriter`]: writes a GGUF file, whole or not at all
 //! - [`CheckpointError`]: what can be wrong, with the file, the place, and a remedy
 //!
 //! Invariant: a file is never believed. Every count, length and offset is held against the bytes that are there before anything is
@@ -30,7 +31,7 @@ mod value;
 pub use cache::{CachedModel, HubCache, HubEnvironment, Usable};
 pub use checkpoint::{Checkpoint, StorageShare};
 pub use error::{CheckpointError, Fault, Place, Unread, UnreadKey};
-pub use gguf::Strings;
+pub use gguf::{GgufValue, GgufWriter, Strings};
 pub use locate::{LocalModel, Location, locate, models_in};
 pub use settings::{Allowance, CheckpointKind, Expected, IgnoredSetting, Settings};
 pub use tensor::StoredTensor;

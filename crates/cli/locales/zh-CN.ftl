@@ -98,6 +98,17 @@ cmd-list-json = 输出一个 JSON 文档
 cmd-info = 一个模型的架构、大小、存储类型和分词器
 cmd-info-json = 输出一个 JSON 文档
 
+cmd-quantize = 把模型另存为 GGUF，换一种存储类型
+cmd-quantize-examples =
+    示例：
+      glassbox quantize folder --to q8_0 -o model-q8_0.gguf
+      glassbox quantize model.gguf --to q4_k -o model-q4_k.gguf --json | jq .types
+      glassbox quantize specimen --to int4-per-channel -o int4.gguf    模拟，用于比较
+cmd-quantize-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 org/name，或 `specimen`
+cmd-quantize-to = 所有矩阵变成的类型；per-channel 两种是模拟的，以 F32 存储
+cmd-quantize-out = 要写的文件；已有的文件在一切顺利之后才被替换
+cmd-quantize-json = 一个 JSON 文档：按类型列出张量、字节和误差
+
 cmd-explain = 打印一个模型的前向计算过程和各处大小
 cmd-sites = 列出可以观察的位置
 cmd-schema = 打印测试集文件的 JSON Schema，供编辑器使用

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     /// What models there are, and what is in one
     #[command(subcommand)]
     Models(Models),
+    /// Write a model again as GGUF, in another storage type
+    Quantize(Quantize),
     /// Print the forward pass of a model, with its sizes
     Explain(Explain),
     /// List the watchable sites
@@ -278,6 +280,50 @@ pub(crate) struct Report {
     pub(crate) runs: PathBuf,
     #[command(flatten)]
     pub(crate) language: LanguageChoice,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  glassbox quantize folder --to q8_0 -o model-q8_0.gguf
+  glassbox quantize model.gguf --to q4_k -o model-q4_k.gguf --json | jq .types
+  glassbox quantize specimen --to int4-per-channel -o int4.gguf    simulated, to compare")]
+pub(crate) struct Quantize {
+    /// A .gguf file, a Hugging Face folder, org/name in the Hugging Face cache, or `specimen`
+    pub(crate) model: String,
+    /// What every matrix becomes; the per-channel ones are simulated and stored as F32
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) to: QuantizeTarget,
+    /// The file to write; one that is there is replaced when all went well
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Threads; by default as many as the machine has cores
+    #[arg(short, long, value_name = "N", env = "GLASSBOX_THREADS", value_parser = at_least_one)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Accept a configuration key that nothing reads, with the reason why it is harmless
+    #[arg(long, value_name = "KEY=REASON")]
+    pub(crate) allow_unread: Vec<String>,
+    /// One JSON document: tensors, bytes and errors by type
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The storage types that can be written, by name.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuantizeTarget {
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
+    #[value(name = "q4_0")]
+    Q4_0,
+    #[value(name = "q4_k")]
+    Q4K,
+    #[value(name = "q6_k")]
+    Q6K,
+    #[value(name = "int8-per-channel")]
+    Int8PerChannel,
+    #[value(name = "int4-per-channel")]
+    Int4PerChannel,
 }
 
 #[derive(clap::Args, Debug)]

@@ -47,6 +47,14 @@ pub enum ModelError {
         /// The file.
         file: String,
     },
+    /// A model that cannot be written as GGUF.
+    #[error("{file}: cannot be written as GGUF: wanted a model that its family's GGUF files can describe, found {what}")]
+    NotWritable {
+        /// The file or folder.
+        file: String,
+        /// What stands against it.
+        what: String,
+    },
     /// Tensors that no slot takes.
     #[error(
         "{file}: {} of the file's tensors fit no slot of family {family}: {}; refusing, because an unread weight may change the numbers",

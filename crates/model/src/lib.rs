@@ -6,6 +6,7 @@
 //! - [`Rows`]: of which tokens the logits are wanted
 //! - [`Sequence`]: tokens and their cache, for passes over several at once
 //! - [`Keeping`]: how a cache stores, and what layers with a window keep
+//! - [`GgufModel`]: a model of a folder, as its family's GGUF files would have it
 //! - [`explain`]: the forward pass of one blueprint, written out
 //!
 //! The walk of a token: `decoder.rs`, then `block.rs`, `attention.rs`, `feed_forward.rs`. The model narrates: between two mechanisms it
@@ -41,7 +42,7 @@ pub use blueprint::Blueprint;
 pub use encoder::{Encoded, Encoder};
 pub use error::ModelError;
 pub use explain::explain;
-pub use families::{Proof, proofs};
+pub use families::{GgufModel, GgufTensor, Proof, proofs};
 
 use blueprint::{HeadMatrix, Window};
 use decoder::{Decoder, PIECE, Pass};

@@ -49,6 +49,11 @@ impl Weights {
             .unwrap_or_else(|| unreachable!("`{}` of layer {layer} was filled when the weights were read", slot.name()))
     }
 
+    /// A slot that nobody took.
+    pub(crate) fn left_over(&self) -> Option<Slot> {
+        self.matrices.keys().next().map(|(slot, _)| *slot)
+    }
+
     /// As [`Weights::take`], decoded; for gains and biases.
     pub(crate) fn take_vector(&mut self, slot: Slot, layer: usize) -> Vec<f32> {
         decode(&self.take(slot, layer))
@@ -237,6 +242,29 @@ fn halves_of_vector(stored: &Matrix, heads: usize) -> Matrix {
     let d_head = values.len() / heads;
     let moved: Vec<f32> = (0..values.len()).map(|row| values[row / d_head * d_head + neighbour_of_half(row % d_head, d_head)]).collect();
     from_f32(1, moved.len(), &moved)
+}
+
+/// The opposite of a row of [`Layout::PairsAsNeighbours`]: pairs that are halves of a head become neighbours.
+pub(crate) fn neighbours(matrix: &Matrix, heads: usize, is_vector: bool) -> Matrix {
+    let rows = if is_vector { matrix.columns() } else { matrix.rows() };
+    let d_head = rows / heads;
+    let mut source = vec![0; rows];
+    for row in 0..rows {
+        source[row / d_head * d_head + neighbour_of_half(row % d_head, d_head)] = row;
+    }
+    if is_vector {
+        let values = decode(matrix);
+        return from_f32(1, rows, &source.into_iter().map(|row| values[row]).collect::<Vec<_>>());
+    }
+    let bytes: Vec<u8> = source.into_iter().flat_map(|row| matrix.row_bytes(row)).copied().collect();
+    Matrix::new(rows, matrix.columns(), matrix.storage(), Bytes::new(bytes)).expect("the same rows in another order")
+}
+
+/// Vectors one after the other, or matrices below one another, as `f32`.
+pub(crate) fn joined(parts: &[Matrix], is_vector: bool) -> Matrix {
+    let values: Vec<f32> = parts.iter().flat_map(decode).collect();
+    let columns = if is_vector { values.len() } else { parts[0].columns() };
+    from_f32(values.len() / columns, columns, &values)
 }
 
 fn cut_vector(whole: &Matrix, first: usize, size: usize) -> Matrix {

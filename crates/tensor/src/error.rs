@@ -26,6 +26,12 @@ pub enum TensorError {
         /// Bytes given.
         found: usize,
     },
+    /// Nothing here writes this type.
+    #[error("numbers cannot be stored as {storage} here: use F32, F16, Q8_0, Q5_0, Q4_0, Q4_K or Q6_K")]
+    NoEncoder {
+        /// The storage type asked for.
+        storage: StorageType,
+    },
     /// rows × columns does not fit into memory addresses.
     #[error("{rows} rows of {columns} numbers are more than can be addressed")]
     TooLarge {

@@ -23,6 +23,7 @@ mod special;
 mod split;
 mod stream;
 mod template;
+mod to_gguf;
 mod tokenizer;
 mod vocabulary;
 
@@ -34,5 +35,6 @@ pub use prompt::{Message, Piece, Prompt, Span};
 pub use source::{GgufVocabulary, JsonFiles, TextSource};
 pub use stream::{StreamDecoder, StreamFrom};
 pub use template::{ChatTemplate, Ending, RenderOptions, TEMPLATE_FUEL, TEMPLATE_NESTING, TEMPLATE_OUTPUT_BYTES, TEMPLATE_SOURCE_BYTES};
+pub use to_gguf::gguf_vocabulary;
 pub use tokenizer::{Encoded, MAX_TEXT_BYTES, Specials, Tokenizer};
 pub use vocabulary::TokenKind;

@@ -309,7 +309,9 @@ fn without_generation_tags(source: &str) -> String {
     while let Some(start) = rest.find("{%") {
         let (before, tag) = rest.split_at(start);
         out.push_str(before);
-        let Some(length) = tag.find("%}").map(|end| end + 2) else {
+        rest = tag;
+        // Behind `{%`, because the `%` of `{%}` cannot end the tag that it begins.
+        let Some(length) = tag[2..].find("%}").map(|end| end + 4) else {
             break;
         };
         let inner = &tag[2..length - 2];

@@ -32,23 +32,29 @@ pub(crate) enum ValueType {
 }
 
 impl ValueType {
+    const BY_NUMBER: [Self; 13] = [
+        Self::U8,
+        Self::I8,
+        Self::U16,
+        Self::I16,
+        Self::U32,
+        Self::I32,
+        Self::F32,
+        Self::Bool,
+        Self::Text,
+        Self::Array,
+        Self::U64,
+        Self::I64,
+        Self::F64,
+    ];
+
     fn from_number(number: u32) -> Option<Self> {
-        const BY_NUMBER: [ValueType; 13] = [
-            ValueType::U8,
-            ValueType::I8,
-            ValueType::U16,
-            ValueType::I16,
-            ValueType::U32,
-            ValueType::I32,
-            ValueType::F32,
-            ValueType::Bool,
-            ValueType::Text,
-            ValueType::Array,
-            ValueType::U64,
-            ValueType::I64,
-            ValueType::F64,
-        ];
-        BY_NUMBER.get(usize::try_from(number).ok()?).copied()
+        Self::BY_NUMBER.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// The number in the file.
+    pub(super) fn number(self) -> u32 {
+        (0..).zip(Self::BY_NUMBER).find_map(|(number, value_type)| (value_type == self).then_some(number)).expect("the list is complete")
     }
 
     /// Bytes of one value; `None` for strings and arrays, whose length is written before them.

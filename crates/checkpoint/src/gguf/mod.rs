@@ -11,6 +11,7 @@ mod metadata;
 pub(crate) mod parts;
 mod tensor_type;
 mod tensors;
+mod writer;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::value::Value;
 use cursor::Cursor;
 pub(crate) use metadata::Array;
 pub use metadata::Strings;
+pub use writer::{GgufValue, GgufWriter};
 
 const MAGIC: &[u8; 4] = b"GGUF";
 const DEFAULT_ALIGNMENT: usize = 32; // bytes; the specification's value where `general.alignment` is absent

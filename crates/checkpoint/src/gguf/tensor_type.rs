@@ -58,4 +58,10 @@ impl TensorType {
             _ => None,
         }
     }
+
+    /// The number of a type that is read here.
+    pub(super) fn number_of(storage: StorageType) -> u32 {
+        let is_it = |number: &u32| Self::from_number(*number).is_some_and(|found| found.stored_as == StoredAs::Read(storage));
+        (0..=40).find(is_it).expect("every storage type has a number, as a test shows")
+    }
 }

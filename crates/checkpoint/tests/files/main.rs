@@ -5,6 +5,7 @@ mod folders;
 mod gguf_files;
 mod gguf_malformed;
 mod gguf_parts;
+mod gguf_written;
 mod locate;
 mod mutations;
 mod safetensors_malformed;

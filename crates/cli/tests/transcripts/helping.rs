@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, told};
 
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 12] = [
     &["generate"],
     &["inspect"],
     &["test"],
@@ -12,6 +12,7 @@ const COMMANDS: [&[&str]; 11] = [
     &["models", "info"],
     &["explain"],
     &["sites"],
+    &["quantize"],
     &["schema"],
     &["completions"],
 ];

@@ -5,6 +5,7 @@ mod generating;
 mod helping;
 mod inspecting;
 mod listing;
+mod quantizing;
 mod refusing;
 mod testing;
 mod writing;

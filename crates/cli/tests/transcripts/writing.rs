@@ -70,9 +70,10 @@ fn a_file_that_cannot_be_finished_is_not_left_behind() {
         &["inspect", "hello world", "--html", "old.html"][..],
         &["inspect", "hello world", "--png", "new.png"],
         &["inspect", "hello world", "--site", "*,blocks.*.*", "--out", "new.safetensors"],
+        &["quantize", "specimen", "--to", "q8_0", "--out", "new.gguf"],
     ] {
         let told = with_small_files(&desk, 2, args);
-        check_refusal(&told, args, 1, &["cannot write `", "free some space"]);
+        check_refusal(&told, args, 1, &["cannot write ", "free some space"]);
     }
     assert_eq!((desk.names(), desk.text("old.html").as_str()), (vec!["old.html".to_owned()], "old"));
 }

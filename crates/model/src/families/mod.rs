@@ -22,12 +22,14 @@ mod qwen2;
 mod qwen3;
 mod reading;
 mod rotary;
+mod writing;
 
 use glassbox_checkpoint::{Checkpoint, CheckpointKind, Expected, Settings};
 
 use crate::ModelError;
 use crate::blueprint::Blueprint;
 use crate::slot::Slot;
+pub use writing::{GgufModel, GgufTensor};
 
 /// Every family, in the order of error messages.
 pub(crate) const FAMILIES: &[&Family] = &[

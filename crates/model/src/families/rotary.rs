@@ -7,6 +7,9 @@ use super::Reading;
 use crate::ModelError;
 use crate::blueprint::{Divisors, Rotation};
 
+/// The tensor of divisors in a GGUF file, one number a pair.
+pub(super) const DIVISORS: &str = "rope_freqs.weight";
+
 /// The rotation without stretching.
 pub(super) fn plain(width: usize, theta: f64) -> Rotation {
     Rotation::Rotary { width, theta, scaling: Scaling::None, divisors: Divisors::None }
@@ -235,7 +238,7 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
     };
     settings.ignore(&original_key, "none and linear scaling do not use it");
     settings.ignore(&key("scaling.finetuned"), "says how the file came about");
-    let divisors = each_pair(file, "rope_freqs.weight", width)?.map_or(Divisors::None, Divisors::EachPair);
+    let divisors = each_pair(file, DIVISORS, width)?.map_or(Divisors::None, Divisors::EachPair);
     Ok(Rotation::Rotary { width, theta, scaling, divisors })
 }
 

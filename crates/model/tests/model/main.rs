@@ -14,3 +14,4 @@ mod same_bits;
 mod stretched;
 mod tiny;
 mod twins;
+mod written;

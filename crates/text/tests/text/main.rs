@@ -7,3 +7,4 @@ mod showing;
 mod specimen;
 mod support;
 mod templates;
+mod written;

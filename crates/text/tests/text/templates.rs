@@ -71,6 +71,22 @@ fn a_date_without_a_clock_is_an_error() {
 }
 
 #[test]
+fn a_tag_that_is_cut_off_is_an_error_and_never_a_panic() {
+    for source in
+        ["{%}", "{%", "a{%}b{%}", "{%%}", "{%-%}", "{% generation", "{%} {{ x }} %}", "é{%}é", "{% for m in messages %}{%}endfor %}"]
+    {
+        let rendered = render(source, &RenderOptions::default());
+        assert!(matches!(rendered, Err(Error::Template { .. })), "{source}: {rendered:?}");
+    }
+}
+
+#[test]
+fn a_tag_that_is_only_text_leaves_what_stands_before_it_alone() {
+    assert_eq!(render("once {{ '{%' }}", &RenderOptions::default()).expect("renders"), "once {%");
+    assert_eq!(render("{% generation %}a{% endgeneration %} {{ '{%' }} b", &RenderOptions::default()).expect("renders"), "a {% b");
+}
+
+#[test]
 fn hostile_templates_end_at_a_named_limit() {
     let limit = |source: &str| match render(source, &RenderOptions::default()) {
         Err(Error::TemplateLimit { limit, .. }) => limit.to_owned(),

@@ -1,0 +1,213 @@
+//! The other way round: a model of a folder, as its family's GGUF files would have it.
+//!
+//! The tables that read both formats say where every tensor belongs, so they also say how it is written: folder to slot, slot to GGUF.
+//! The settings are written from the blueprint. What is written must be read again as the same blueprint ([`GgufModel::check`]); a model
+//! that the settings here cannot describe is refused there, never written wrongly.
+
+use glassbox_checkpoint::{Checkpoint, CheckpointError, CheckpointKind, GgufValue};
+use glassbox_mechanisms::heads::Heads;
+use glassbox_mechanisms::position::{Pairing, Rotary, Scaling};
+use glassbox_tensor::Matrix;
+
+use super::{FAMILIES, Layout, TensorRow};
+use crate::ModelError;
+use crate::blueprint::{Blueprint, Divisors, Layer, Norm, Rotation, SoftCap, Window};
+use crate::slot::Slot;
+use crate::weights::{self, Weights};
+
+/// A model as GGUF writes it, but for its tokenizer.
+#[derive(Debug)]
+pub struct GgufModel {
+    /// What the file calls its family, in `general.architecture`.
+    pub architecture: &'static str,
+    /// Settings in the order of the file, `general.architecture` first.
+    pub settings: Vec<(String, GgufValue)>,
+    /// Tensors in the order of the file.
+    pub tensors: Vec<GgufTensor>,
+    expected: Blueprint,
+    file: String,
+}
+
+/// A tensor as GGUF names it and lays it out.
+#[derive(Debug)]
+pub struct GgufTensor {
+    /// Its name.
+    pub name: String,
+    /// Sizes of the axes, the slowest first.
+    pub shape: Vec<usize>,
+    /// Its numbers, rows of the last axis.
+    pub matrix: Matrix,
+}
+
+impl GgufModel {
+    /// Translates a model of a Hugging Face folder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Model::open`]; [`ModelError::NotWritable`] where the family has no GGUF files, or its settings no words there.
+    pub fn of(checkpoint: &Checkpoint) -> Result<Self, ModelError> {
+        let (family, dialect, blueprint) = super::read(checkpoint)?;
+        let refuse = |what: &str| ModelError::NotWritable { file: checkpoint.label().to_owned(), what: what.to_owned() };
+        if checkpoint.settings().kind() == CheckpointKind::Gguf {
+            return Err(refuse("a GGUF file, which is one already"));
+        }
+        // A family without GGUF files of its own is written as Llama, as converters do; the check tells whether that is true of this model.
+        let written_as = if family.gguf.is_some() { Some(family) } else { FAMILIES.iter().copied().find(|other| other.name == "llama") };
+        let target = written_as.and_then(|family| Some((family.architectures.first().copied()?, family.gguf.as_ref()?)));
+        let Some((architecture, target)) = target else { return Err(refuse("a family without GGUF files")) };
+        let mut weights = Weights::read(checkpoint, &blueprint, dialect)?;
+        let (expected, divisors) = written_blueprint(&blueprint)?;
+        let mut tensors = Vec::new();
+        for row in target.tensors {
+            if row.slots.iter().all(|slot| slot.axes(&blueprint).is_none()) {
+                continue;
+            }
+            let layers = if row.slots[0].is_of_a_block() { blueprint.layers.len() } else { 1 };
+            for layer in 0..layers {
+                let tensor =
+                    tensor(row, layer, &blueprint, &mut weights).ok_or_else(|| refuse("weights in a layout that is not written"))?;
+                tensors.push(tensor);
+            }
+        }
+        if let Some(slot) = weights.left_over() {
+            return Err(refuse(&format!("`{}`, for which its GGUF files have no name", slot.name())));
+        }
+        if let Some(divisors) = divisors {
+            let matrix = Matrix::from_f32(1, divisors.len(), &divisors).expect("one row of its own length");
+            tensors.push(GgufTensor { name: super::rotary::DIVISORS.to_owned(), shape: vec![divisors.len()], matrix });
+        }
+        let settings = settings(architecture, &expected);
+        Ok(Self { architecture, settings, tensors, expected, file: checkpoint.label().to_owned() })
+    }
+
+    /// Number of token ids.
+    #[must_use]
+    pub fn vocab(&self) -> usize {
+        self.expected.vocab
+    }
+
+    /// Whether a file that was written from this is read as the same model.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading it; [`ModelError::NotWritable`] with the first answer that came out otherwise.
+    pub fn check(&self, written: &Checkpoint) -> Result<(), ModelError> {
+        let refuse = |what: String| ModelError::NotWritable { file: self.file.clone(), what: format!("{NO_WORDS}: {what}") };
+        let found = match super::read(written) {
+            Ok((_, _, found)) => found,
+            Err(ModelError::Checkpoint(CheckpointError::Unread(unread))) => {
+                let keys: Vec<String> = unread.keys.iter().map(|key| format!("`{}` = {}", key.key, key.value)).collect();
+                return Err(refuse(keys.join(", ")));
+            }
+            Err(ModelError::Checkpoint(CheckpointError::Setting(fault))) => {
+                return Err(refuse(format!(
+                    "what `{}` says, wanted {}",
+                    self.architecture,
+                    fault.place.to_string().trim_start_matches(", ")
+                )));
+            }
+            Err(error) => return Err(error),
+        };
+        first_difference(&self.expected, &found).map_or(Ok(()), |what| Err(refuse(what)))
+    }
+}
+
+/// What a reader of the written file is to find: numbers of settings rounded to single precision, Llama 3's stretching as divisors.
+fn written_blueprint(blueprint: &Blueprint) -> Result<(Blueprint, Option<Vec<f32>>), ModelError> {
+    let mut expected = blueprint.clone();
+    let mut all_divisors = None;
+    for layer in &mut expected.layers {
+        let Rotation::Rotary { width, theta, scaling, divisors } = &mut layer.rotation else { continue };
+        if let Scaling::ByWavelength { .. } = scaling {
+            let rotary = |scaling| Rotary::new(*width, *width, *theta, scaling, Pairing::Halves);
+            let (plain, stretched) = (rotary(Scaling::None)?, rotary(scaling.clone())?);
+            let ratios: Vec<f32> =
+                plain.frequencies(1).iter().zip(stretched.frequencies(1)).map(|(plain, stretched)| (plain / stretched) as f32).collect();
+            all_divisors = Some(ratios.clone());
+            (*scaling, *divisors) = (Scaling::None, Divisors::EachPair(ratios));
+        }
+        if let Scaling::Linear { factor } = scaling {
+            *factor = f64::from(*factor as f32);
+        }
+        *theta = f64::from(*theta as f32);
+    }
+    Ok((expected, all_divisors))
+}
+
+fn tensor(row: &TensorRow, layer: usize, blueprint: &Blueprint, weights: &mut Weights) -> Option<GgufTensor> {
+    let axes: Vec<Vec<usize>> =
+        row.slots.iter().filter_map(|slot| Some(slot.axes(blueprint)?.iter().map(|axis| axis.size).collect())).collect();
+    let parts: Vec<Matrix> = row.slots.iter().map(|slot| weights.take(*slot, layer)).collect();
+    let is_vector = axes[0].len() == 1;
+    let whole = if let [one] = parts.as_slice() { one.clone() } else { weights::joined(&parts, is_vector) };
+    let matrix = match row.layout {
+        Layout::AsIs => whole,
+        Layout::PairsAsNeighbours => weights::neighbours(&whole, heads_of(row.slots[0], blueprint.attention.heads), is_vector),
+        _ => return None,
+    };
+    let mut shape = vec![axes.iter().map(|axes| axes[0]).sum()];
+    shape.extend(axes[0].iter().skip(1));
+    Some(GgufTensor { name: row.name.replace("{body}", "").replace("{layer}", &layer.to_string()), shape, matrix })
+}
+
+fn heads_of(slot: Slot, heads: Heads) -> usize {
+    if matches!(slot, Slot::WQuery | Slot::BQuery) { heads.heads() } else { heads.kv_heads() }
+}
+
+fn settings(architecture: &'static str, blueprint: &Blueprint) -> Vec<(String, GgufValue)> {
+    let mut settings = vec![("general.architecture".to_owned(), GgufValue::Text(architecture.to_owned()))];
+    let mut set = |name: &str, value: GgufValue| settings.push((format!("{architecture}.{name}"), value));
+    let count = |value: usize| GgufValue::U32(u32::try_from(value).unwrap_or(u32::MAX)); // the check finds a number that was cut
+    let heads = blueprint.attention.heads;
+    set("vocab_size", count(blueprint.vocab));
+    set("context_length", count(blueprint.context));
+    set("embedding_length", count(blueprint.d_model));
+    set("block_count", count(blueprint.layers.len()));
+    set("feed_forward_length", count(blueprint.feed_forward.hidden()));
+    set("attention.head_count", count(heads.heads()));
+    set("attention.head_count_kv", count(heads.kv_heads()));
+    if blueprint.layers.iter().any(|layer| layer.rotation != Rotation::None) {
+        set("attention.key_length", count(heads.d_head()));
+        set("attention.value_length", count(heads.d_head()));
+    }
+    match blueprint.norm {
+        Norm::Rms { eps } => set("attention.layer_norm_rms_epsilon", GgufValue::F32(eps)),
+        Norm::Layer { eps } | Norm::LayerWithoutBias { eps } => set("attention.layer_norm_epsilon", GgufValue::F32(eps)),
+    }
+    let windowed = |layer: &&Layer| matches!(layer.window, Window::Last(_));
+    let local = blueprint.layers.iter().find(windowed);
+    let global = blueprint.layers.iter().find(|layer| !windowed(layer)).or(local);
+    if let Some(Rotation::Rotary { width, theta, scaling, .. }) = global.map(|layer| &layer.rotation) {
+        set("rope.dimension_count", count(*width));
+        set("rope.freq_base", GgufValue::F32(*theta as f32));
+        if let Scaling::Linear { factor } = scaling {
+            set("rope.scaling.type", GgufValue::Text("linear".to_owned()));
+            set("rope.scaling.factor", GgufValue::F32(*factor as f32));
+        }
+    }
+    if let Some(Window::Last(size)) = local.map(|layer| layer.window) {
+        set("attention.sliding_window", count(size));
+    }
+    for (name, cap) in
+        [("attn_logit_softcapping", blueprint.attention.soft_cap), ("final_logit_softcapping", blueprint.unembedding.soft_cap)]
+    {
+        if let SoftCap::At(cap) = cap {
+            set(name, GgufValue::F32(cap));
+        }
+    }
+    settings
+}
+
+const NO_WORDS: &str = "settings that its GGUF files have no words for";
+
+/// The first question that the two answer differently, for a message. The name of the family is none.
+fn first_difference(wanted: &Blueprint, found: &Blueprint) -> Option<String> {
+    let found = Blueprint { family: wanted.family, ..found.clone() };
+    if *wanted == found {
+        return None;
+    }
+    let (wanted, found) = (format!("{wanted:#?}"), format!("{found:#?}"));
+    let mut lines = wanted.lines().zip(found.lines()).filter(|(wanted, found)| wanted != found);
+    let (wanted, found) = lines.next().unwrap_or_default();
+    Some(format!("wanted `{}`, would be read as `{}`", wanted.trim(), found.trim()))
+}
