@@ -28,6 +28,12 @@ impl Session {
         &self.ids
     }
 
+    /// Tokens for which there was room at the start.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.cache.capacity()
+    }
+
     /// Tokens for which there is still room.
     #[must_use]
     pub fn room(&self) -> usize {

@@ -52,6 +52,17 @@ impl Blueprint {
         let heads = self.attention.heads;
         vec![LayerShape { kv_heads: heads.kv_heads(), d_head: heads.d_head() }; self.layers.len()]
     }
+
+    /// Whether the angles of a sequence depend on the capacity of its cache. Where they do, two passes over the same tokens give the same
+    /// bits only with caches of the same capacity.
+    #[must_use]
+    pub fn depends_on_capacity(&self) -> bool {
+        let asks = |layer: &Layer| match &layer.rotation {
+            Rotation::None => false,
+            Rotation::Rotary { scaling, .. } => matches!(scaling, Scaling::DynamicNtk { .. } | Scaling::LongRope { .. }),
+        };
+        self.layers.iter().any(asks)
+    }
 }
 
 /// Whether a vector is added to each token by the kind of its sentence.

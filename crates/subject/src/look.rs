@@ -24,7 +24,7 @@ pub(crate) fn look(subject: &NativeSubject, told: &Told, watch: &Watch) -> Resul
     // The last answer token chooses nothing that was kept, so it need not be read.
     let read = &ids[..rows.end];
     let mut statistics = AttentionStatistics::new(rows.clone(), ranges.clone()).with_windows(windows.clone());
-    let mut session = Session::new(&subject.model, read.len(), subject.memory_limit).map_err(|error| internal(&error))?;
+    let mut session = Session::new(&subject.model, told.capacity, subject.memory_limit).map_err(|error| internal(&error))?;
     let watched = session.prompt_observed(&subject.model, read, Rows::None, &subject.workers, &mut statistics);
     watched.map_err(|error| internal(&error))?;
     let heads = statistics.finish();

@@ -41,6 +41,8 @@ pub struct NativeSubject {
 pub(crate) struct Told {
     pub(crate) prompt: Prompt,
     pub(crate) ids: Vec<u32>,
+    /// Of the session that answered.
+    pub(crate) capacity: usize,
     pub(crate) answer: Answer,
 }
 
@@ -114,6 +116,7 @@ impl NativeSubject {
         let settings = self.settings(request);
         let mut held = self.session.borrow_mut();
         let session = self.session_for(&mut held, prompt.ids.len(), request.max_tokens)?;
+        let capacity = session.capacity();
         let generation = Generation::new(&self.model, &self.tokenizer, &self.workers, session, &prompt.ids, &settings);
         let mut generation = generation.map_err(|error| trouble_of(&error))?;
         let mut first_token = Vec::new();
@@ -152,7 +155,7 @@ impl NativeSubject {
             first_token,
             timing: Timing { first_token_ms: first_token_ms.unwrap_or(total_ms), total_ms },
         };
-        Ok(Told { prompt, ids: told.ids, answer })
+        Ok(Told { prompt, ids: told.ids, capacity, answer })
     }
 
     fn settings(&self, request: &Request) -> Settings {
@@ -172,7 +175,8 @@ impl NativeSubject {
         }
     }
 
-    /// The session, grown where the prompt and the longest answer need more room.
+    /// The session, grown where the prompt and the longest answer need more room. A model whose angles depend on the capacity gets the same one for the same
+    /// request, whatever was asked before.
     fn session_for<'s>(
         &self,
         held: &'s mut Option<Session>,
@@ -181,9 +185,12 @@ impl NativeSubject {
     ) -> Result<&'s mut Session, SubjectError> {
         let wanted = prompt_tokens.saturating_add(max_tokens);
         let context = self.model.blueprint().context;
-        let has_room = held.as_ref().is_some_and(|session| session.ids().len() + session.room() >= wanted.min(context));
-        if !has_room {
-            let capacity = wanted.next_multiple_of(CONTEXT_STEP).min(context);
+        let capacity = wanted.next_multiple_of(CONTEXT_STEP).min(context);
+        let fits = |session: &Session| match self.model.blueprint().depends_on_capacity() {
+            true => session.capacity() == capacity,
+            false => session.capacity() >= wanted.min(context),
+        };
+        if !held.as_ref().is_some_and(fits) {
             let session = Session::new(&self.model, capacity, self.memory_limit);
             *held = Some(session.map_err(|error| SubjectError::new(FailureClass::Memory, error.to_string()))?);
         }

@@ -27,18 +27,25 @@ fn specimen() -> NativeSubject {
     subject_of(&Checkpoint::open(folder()).expect("the model is committed"), 1, LIMIT)
 }
 
-/// The built-in model without its chat template.
-fn without_template() -> NativeSubject {
+/// The built-in model with one of its files, an object of JSON, changed.
+fn changed(file: &str, change: impl Fn(&mut serde_json::Map<String, serde_json::Value>)) -> NativeSubject {
     let files = FILES.map(|name| {
         let bytes = std::fs::read(folder().join(name)).expect("the model is committed");
-        if name != "tokenizer_config.json" {
+        if name != file {
             return (name.to_owned(), Bytes::new(bytes));
         }
-        let mut config: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&bytes).expect("JSON");
-        config.remove("chat_template").expect("the specimen has a template");
-        (name.to_owned(), Bytes::new(serde_json::to_vec(&config).expect("JSON")))
+        let mut object = serde_json::from_slice(&bytes).expect("JSON");
+        change(&mut object);
+        (name.to_owned(), Bytes::new(serde_json::to_vec(&object).expect("JSON")))
     });
-    subject_of(&Checkpoint::from_parts("plain", files.to_vec()).expect("whole"), 1, LIMIT)
+    subject_of(&Checkpoint::from_parts("changed", files.to_vec()).expect("whole"), 1, LIMIT)
+}
+
+/// The built-in model without its chat template.
+fn without_template() -> NativeSubject {
+    changed("tokenizer_config.json", |config| {
+        config.remove("chat_template").expect("the specimen has a template");
+    })
 }
 
 /// A question about documents, with named spans; `turn` moves the documents around.
@@ -73,6 +80,32 @@ fn watching_changes_nothing_in_the_answer() {
         let again = subject.answer(&request).expect("answers");
         assert_eq!((again.text, again.first_token, again.prompt), (answer.text, answer.first_token, answer.prompt), "turn {turn}");
     }
+}
+
+/// With such a model a session kept from a longer question would turn the keys of a shorter one by other angles.
+#[test]
+fn an_answer_does_not_depend_on_earlier_questions_where_angles_depend_on_length() {
+    let stretched = || {
+        changed("config.json", |config| {
+            let (short, long) = (vec![1.0; 32], vec![9.0; 32]);
+            let scaling = serde_json::json!({"type": "longrope", "short_factor": short, "long_factor": long, "original_max_position_embeddings": 256});
+            config.insert("rope_scaling".to_owned(), scaling);
+        })
+    };
+    let short = request(0);
+    let long = Request { max_tokens: 300, ..request(1) };
+    let of = |subject: &NativeSubject, request: &Request| {
+        let looked = subject.look(request, &Watch::default()).expect("can be watched");
+        let answer = subject.answer(request).expect("answers");
+        assert_eq!(looked.answer, answer.text);
+        (answer.text, answer.first_token, looked.layers)
+    };
+    let alone = of(&stretched(), &short);
+    let subject = stretched();
+    let of_long = of(&subject, &long);
+    assert!(of(&subject, &short) == alone);
+    assert!(of(&subject, &long) == of_long);
+    assert!(of(&subject, &Request { max_tokens: 300, ..short }).1 != alone.1, "the longer session has other angles");
 }
 
 #[test]

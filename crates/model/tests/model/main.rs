@@ -7,6 +7,7 @@ mod every_machine;
 mod explained;
 mod faults;
 mod golden;
+mod permuted;
 mod planted;
 mod published;
 mod refusals;
