@@ -221,14 +221,14 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
         (Some("linear"), None) => Scaling::Linear { factor: settings.f64(&key("scaling.factor"))? },
         (Some("yarn"), _) => {
             let factor = settings.f64(&key("scaling.factor"))?;
-            let or = |name: &str, default| settings.optional_f64(&key(name)).map(|value| value.unwrap_or(default));
+            // A file that says other betas is refused by its unread keys: llama.cpp reads them for some families and not for others.
             Scaling::Yarn {
                 factor,
-                beta_fast: or("scaling.yarn_beta_fast", YARN_BETA_FAST)?,
-                beta_slow: or("scaling.yarn_beta_slow", YARN_BETA_SLOW)?,
+                beta_fast: YARN_BETA_FAST,
+                beta_slow: YARN_BETA_SLOW,
                 original_context: settings.f64(&original_key)?,
                 whole_pairs: true,
-                attention_factor: or("scaling.attn_factor", 1.0)? * yarn_attention_factor(factor, 1.0),
+                attention_factor: settings.optional_f64(&key("scaling.attn_factor"))?.unwrap_or(1.0) * yarn_attention_factor(factor, 1.0),
             }
         }
         (Some(unknown), _) => {
