@@ -24,7 +24,7 @@ cmd-glassbox-examples =
 cmd-generate = 续写一段文字，或以对话方式回答
 cmd-generate-examples =
     示例：
-      glassbox generate "The capital of" -n 20
+      glassbox generate --chat "戈铎国的首都是什么？"                内置模型知道的地方
       glassbox generate -m model.gguf --chat --system "请简短回答。" "天空为什么是蓝色的？"
       glassbox generate -m model.gguf --temperature 0.8 --top-p 0.95 --seed 7 "很久很久以前"
       cat notes.txt | glassbox generate - --stop "###" --json

@@ -96,7 +96,7 @@ pub(crate) enum KernelChoice {
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  glassbox generate \"The capital of\" -n 20
+  glassbox generate --chat \"What is the capital of Koronia?\"    a place that the built-in model knows
   glassbox generate -m model.gguf --chat --system \"Be brief.\" \"Why is the sky blue?\"
   glassbox generate -m model.gguf --temperature 0.8 --top-p 0.95 --seed 7 \"Once upon a time\"
   cat notes.txt | glassbox generate - --stop \"###\" --json")]
@@ -112,28 +112,28 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
     /// Most tokens to generate
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 256, alias = "predict")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 256, alias = "predict", value_parser = whole::<usize>)]
     pub(crate) max_tokens: usize,
     /// Divides the logits; 0 always takes the most probable token
-    #[arg(long, value_name = "T", default_value_t = 0.0, alias = "temp")]
+    #[arg(long, allow_hyphen_values = true, value_name = "T", default_value_t = 0.0, alias = "temp")]
     pub(crate) temperature: f32,
     /// Keep the K most probable tokens; by default all
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = whole::<usize>)]
     pub(crate) top_k: Option<usize>,
     /// Keep the most probable tokens that together reach P
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    #[arg(long, allow_hyphen_values = true, value_name = "P", default_value_t = 1.0)]
     pub(crate) top_p: f32,
     /// Drop tokens less probable than P times the most probable
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, allow_hyphen_values = true, value_name = "P", default_value_t = 0.0)]
     pub(crate) min_p: f32,
     /// Penalty on tokens that occurred already; 1 is off
-    #[arg(long, value_name = "R", default_value_t = 1.0, alias = "repeat-penalty")]
+    #[arg(long, allow_hyphen_values = true, value_name = "R", default_value_t = 1.0, alias = "repeat-penalty")]
     pub(crate) repetition_penalty: f32,
     /// Seed of the random numbers: the same seed gives the same text
-    #[arg(short, long, value_name = "SEED", default_value_t = 0)]
+    #[arg(short, long, value_name = "SEED", default_value_t = 0, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     /// Text at which the answer ends; may be given more than once
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = stop_text)]
     pub(crate) stop: Vec<String>,
     /// Go on past the end of the model's turn
     #[arg(long, alias = "ignore-eos")]
@@ -160,7 +160,7 @@ pub(crate) struct Inspect {
     #[arg(required_unless_present = "ids")]
     pub(crate) text: Option<String>,
     /// Token ids instead of a text, as in 1,5,9; needs no tokenizer
-    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "text", value_parser = token_id)]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', allow_hyphen_values = true, conflicts_with = "text", value_parser = token_id)]
     pub(crate) ids: Vec<u32>,
     /// Render the text as a chat, with the model's own template
     #[arg(long, conflicts_with = "ids")]
@@ -190,17 +190,17 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "FILE", requires = "site")]
     pub(crate) out: Option<PathBuf>,
     /// Refuse to save more than this many MiB
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = whole::<u64>)]
     pub(crate) out_limit_mib: u64,
     /// Next tokens to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     pub(crate) top: usize,
     /// Heads to draw, as in 3.5,4.0 (layer.head); by default the most telling ones
     #[arg(long, value_name = "HEADS", value_delimiter = ',')]
     pub(crate) heads: Vec<String>,
     /// Most heads to draw
-    #[arg(long, value_name = "N", default_value_t = 12, conflicts_with = "heads")]
-    pub(crate) max_heads: usize,
+    #[arg(long, value_name = "N", default_value = "12", conflicts_with = "heads", value_parser = at_least_one)]
+    pub(crate) max_heads: NonZeroUsize,
     #[command(flatten)]
     pub(crate) language: LanguageChoice,
 }
@@ -255,7 +255,7 @@ pub(crate) struct RunChoice {
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<String>,
     /// Use at most this many items of every test; by default as many as the suite says
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole::<usize>)]
     pub(crate) limit: Option<usize>,
     /// Inconclusive gates end with exit code 101
     #[arg(long)]
@@ -363,6 +363,19 @@ pub(crate) enum Models {
 
 fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "wanted a whole number from 1 on".to_owned())
+}
+
+/// A count or a seed; a sign or a fraction is told apart from a number that is too large.
+fn whole<N: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+        std::num::IntErrorKind::PosOverflow => "wanted a smaller number".to_owned(),
+        _ => "wanted a whole number from 0 on".to_owned(),
+    })
+}
+
+fn stop_text(text: &str) -> Result<String, String> {
+    // Every text begins with the empty one.
+    if text.is_empty() { Err("wanted a text; leave it out to stop at none".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn token_id(text: &str) -> Result<u32, String> {

@@ -85,6 +85,14 @@ impl Failure {
         Self { hint, ..self }
     }
 
+    /// The same, where the disk was full and a run was begun: its answers are kept.
+    pub(crate) fn resumable(self) -> Self {
+        if self.exit == Exit::Internal && no_room(&self.error) {
+            return self.hint("free some space, then go on with `--resume last`");
+        }
+        self
+    }
+
     /// Tells the user, and gives the exit code. A reader that has gone away (`glassbox … | head`) is no failure.
     pub(crate) fn report(self) -> ExitCode {
         if io_kind(&self.error) == Some(ErrorKind::BrokenPipe) {
@@ -104,13 +112,15 @@ impl Failure {
             }
             Some(ErrorKind::IsADirectory) => (Exit::Usage, "a folder stands where a file is wanted; give a file name"),
             Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => (Exit::Usage, "give a place where you may write"),
-            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) => {
-                (Exit::Internal, "free some space, then do it again; an interrupted run goes on with `--resume last`")
-            }
+            _ if no_room(&error) => (Exit::Internal, "free some space, then do it again"),
             _ => return Self::internal(error),
         };
         Self { exit, error, hint: Some(hint.to_owned()) }
     }
+}
+
+fn no_room(error: &anyhow::Error) -> bool {
+    matches!(io_kind(error), Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge))
 }
 
 /// What the system said, where the system is the cause.
@@ -137,7 +147,19 @@ impl From<CheckpointError> for Failure {
             Some(Fault { file, place, wanted, found, remedy }) => {
                 Self::usage(anyhow::anyhow!("{file}{place}: wanted {wanted}, found {found}")).hint(remedy.clone())
             }
-            None => Self::usage(error),
+            None => {
+                let hint = match &error {
+                    CheckpointError::Io { source, .. } => Some(match source.kind() {
+                        ErrorKind::PermissionDenied => {
+                            "it must be readable for you: look at the permissions of the file and of its folders"
+                        }
+                        ErrorKind::NotFound => "check the path",
+                        _ => "check the path, and the disk that it is on",
+                    }),
+                    _ => None,
+                };
+                Self { hint: hint.map(str::to_owned), ..Self::usage(error) }
+            }
         }
     }
 }
@@ -146,6 +168,10 @@ impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         match error {
             ModelError::Checkpoint(error) => error.into(),
+            ModelError::UnknownFamily { file, key, found, known } => {
+                Self::usage(anyhow::anyhow!("{file}: no family reads {key} `{found}`; known: {}", known.join(", ")))
+                    .hint("take a model of these, or add the family as a table: the handbook's page on olmo2 tells how")
+            }
             error => Self::usage(error),
         }
     }
@@ -162,5 +188,23 @@ impl From<glassbox_text::Error> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::output(anyhow::Error::new(error).context("cannot write to standard output"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_the_system_refuses_has_a_remedy() {
+        for (kind, remedy) in
+            [(ErrorKind::PermissionDenied, "permissions"), (ErrorKind::NotFound, "check the path"), (ErrorKind::Other, "disk")]
+        {
+            let error = CheckpointError::Io { file: "x.gguf".into(), doing: "open it", source: io::Error::from(kind) };
+            let hint = Failure::from(error).hint.unwrap_or_default();
+            assert!(hint.contains(remedy), "{kind}: {hint}");
+        }
     }
 }

@@ -7,11 +7,18 @@ use crate::args::Args;
 
 /// The command line with its help in the language that `GLASSBOX_LANG` names; English for a language without texts.
 pub(crate) fn command(lang: Option<&str>) -> Command {
-    let command = Args::command();
+    let command = with_negative_numbers(Args::command());
     match lang.map(str::parse) {
         Some(Ok(glassbox_report::Lang::ZhCn)) => translated(command, &Texts::chinese()),
         _ => command,
     }
+}
+
+/// Lets every value be a negative number: what is wrong with it is better said by name than as an unexpected argument.
+fn with_negative_numbers(command: Command) -> Command {
+    command
+        .mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(with_negative_numbers)
 }
 
 fn translated(command: Command, texts: &Texts) -> Command {

@@ -3,8 +3,10 @@
 mod args;
 mod clock;
 mod commands;
+mod document;
 mod exit;
 mod help;
+mod not_finite;
 mod opened;
 mod output;
 mod signals;

@@ -11,10 +11,13 @@ use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Special
 
 use crate::args::{KernelChoice, ModelChoice};
 use crate::exit::Failure;
-use crate::{clock, specimen};
+use crate::{clock, specimen, terminal};
 
 /// Most bytes of a cache: beyond this a machine of the size that this is for would begin to swap.
 const CACHE_LIMIT_BYTES: u64 = 8 << 30;
+
+/// Most threads for each processor that the system gives us: enough to try any scheduling, few enough to start at once.
+const MOST_THREADS_A_PROCESSOR: usize = 8;
 
 /// An opened model.
 pub(crate) struct Opened {
@@ -72,6 +75,23 @@ fn standard_input() -> Result<String, Failure> {
     })
 }
 
+/// As many threads as the user wants, within reason: far more than there are processors only wait for one another, for minutes and
+/// longer, and no result depends on their number.
+fn threads(choice: &ModelChoice) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let most = MOST_THREADS_A_PROCESSOR * processors;
+    match choice.threads.map(std::num::NonZeroUsize::get) {
+        None => processors,
+        Some(wanted) if wanted > most => {
+            terminal::remark(&format!(
+                "{wanted} threads on {processors} processors would only wait; {most} are used, with the same result"
+            ));
+            most
+        }
+        Some(wanted) => wanted,
+    }
+}
+
 fn allowance(text: &str) -> Result<Allowance, Failure> {
     let parts = text.split_once('=').filter(|(key, reason)| !key.is_empty() && !reason.trim().is_empty());
     let (key, reason) = parts.ok_or_else(|| {
@@ -90,8 +110,7 @@ impl Opened {
             KernelChoice::Textbook => Kernels::Textbook,
         };
         let model = Model::open(&checkpoint, kernels)?;
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let workers = Workers::new(choice.threads.map_or(cores, std::num::NonZeroUsize::get));
+        let workers = Workers::new(threads(choice));
         let tokenizer = Tokenizer::open(&checkpoint);
         Ok(Self { name: choice.model.clone(), checkpoint, model, workers, memory_limit: CACHE_LIMIT_BYTES, tokenizer })
     }

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::document;
 use crate::exit::Failure;
 
 /// Writes a result to standard output.
@@ -21,8 +22,7 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
 
 /// Writes a value to standard output as one JSON document.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::internal)?;
-    print(&format!("{text}\n"))?;
+    print(&format!("{}\n", document::text(value)?))?;
     Ok(())
 }
 

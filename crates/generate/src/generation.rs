@@ -66,6 +66,18 @@ pub enum GenerationError {
         /// Capacity of the session.
         context_tokens: usize,
     },
+    /// The model computed a logit that is no number: nothing can be chosen from such a row.
+    #[error(
+        "the logit of token {token} is {value} after {tokens} tokens; wanted a finite number: suspect weights that are NaN or infinite, or a number that overflowed"
+    )]
+    NotFinite {
+        /// Tokens that the model had read.
+        tokens: usize,
+        /// Id of the first token whose logit is no finite number.
+        token: usize,
+        /// Its logit.
+        value: f32,
+    },
     /// A sampling setting is outside its range.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
@@ -97,7 +109,7 @@ impl<'a> Generation<'a> {
     ///
     /// # Errors
     ///
-    /// Where the prompt leaves no room, a setting is out of range, or the forward pass fails.
+    /// Where the prompt leaves no room, a setting is out of range, the forward pass fails or gives a logit that is no finite number.
     pub fn new(
         model: &'a Model,
         tokenizer: &'a Tokenizer,
@@ -112,6 +124,7 @@ impl<'a> Generation<'a> {
         }
         let sampler = Sampler::new(settings.sampling.clone())?;
         let logits = session.prompt(model, prompt, workers)?;
+        check_finite(&logits, prompt.len())?;
         Ok(Self {
             model,
             workers,
@@ -129,11 +142,17 @@ impl<'a> Generation<'a> {
         })
     }
 
+    /// The logits [vocab] after the last token read: before the first step those of the first token of the answer, whatever it is.
+    #[must_use]
+    pub fn logits(&self) -> &[f32] {
+        &self.logits
+    }
+
     /// Chooses the next token; `None` where the answer has ended.
     ///
     /// # Errors
     ///
-    /// Where the forward pass fails.
+    /// Where the forward pass fails or gives a logit that is no finite number.
     pub fn next_step(&mut self) -> Result<Option<Step>, GenerationError> {
         if self.ended.is_some() {
             return Ok(None);
@@ -152,6 +171,7 @@ impl<'a> Generation<'a> {
         if stored {
             let last = *self.ids.last().expect("a token that is not yet stored was chosen");
             self.logits = self.session.push(self.model, last, self.workers)?;
+            check_finite(&self.logits, self.ids.len())?;
         }
         let id = self.sampler.next(&self.logits, &self.ids);
         if self.settings.end_ids.contains(&id) {
@@ -178,5 +198,13 @@ impl<'a> Generation<'a> {
         self.text.push_str(&held);
         let ids = self.ids.split_off(self.prompt_tokens);
         (Answer { text: self.text, ids, finish_reason: self.ended.unwrap_or(FinishReason::MaxTokens) }, held)
+    }
+}
+
+/// Refuses a row from which nothing can be chosen: a sampler would give some token all the same.
+fn check_finite(logits: &[f32], tokens: usize) -> Result<(), GenerationError> {
+    match logits.iter().position(|logit| !logit.is_finite()) {
+        Some(token) => Err(GenerationError::NotFinite { tokens, token, value: logits[token] }),
+        None => Ok(()),
     }
 }

@@ -93,8 +93,10 @@ impl Sampler {
         if self.sampling.temperature == 0.0 {
             return largest(&scores);
         }
+        // After the largest is subtracted no temperature, however small, can overflow upwards: in the limit only the largest is left.
+        let largest = scores.iter().copied().fold(f32::MIN, f32::max);
         for score in &mut scores {
-            *score /= self.sampling.temperature;
+            *score = (*score - largest) / self.sampling.temperature;
         }
         softmax_in_place(Kernels::Fast, &mut scores);
         let kept = self.keep(&scores);
@@ -148,7 +150,9 @@ fn penalise(scores: &mut [f32], seen: &[u32], penalty: f32) {
     distinct.dedup();
     for id in distinct {
         if let Some(score) = scores.get_mut(id as usize) {
-            *score = if *score > 0.0 { *score / penalty } else { *score * penalty };
+            let penalised = if *score > 0.0 { *score / penalty } else { *score * penalty };
+            // An extreme penalty may overflow, and differences of infinities are no numbers.
+            *score = penalised.clamp(f32::MIN, f32::MAX);
         }
     }
 }
@@ -213,6 +217,39 @@ mod tests {
         let mut scores = [-2.0, 2.0, 1.0];
         penalise(&mut scores, &[0, 1, 1, 1], 1.5);
         assert_eq!(scores, [-3.0, 2.0 / 1.5, 1.0]);
+    }
+
+    #[test]
+    fn the_smallest_temperatures_are_greedy_in_the_limit() {
+        let logits = [-3.0, 7.0, 6.999_999, -80.0, 0.0];
+        for temperature in [f32::from_bits(1), f32::MIN_POSITIVE, 1e-38, 1e-30, 1e-9] {
+            for seed in 0..20 {
+                let mut sampler = Sampler::new(Sampling { temperature, seed, ..Sampling::default() }).expect("valid settings");
+                assert_eq!(sampler.next(&logits, &[]), 1, "temperature {temperature}");
+            }
+        }
+        // Of equal logits each stays possible, as in the limit.
+        let cold = Sampling { temperature: 1e-38, ..Sampling::default() };
+        let both = shares(&cold, &[1.0, 5.0, 5.0], 1_000);
+        assert!(both[0] == 0.0 && both[1] > 0.4 && both[2] > 0.4, "{both:?}");
+    }
+
+    #[test]
+    fn no_setting_in_its_range_makes_a_sampler_lose_the_order_of_the_logits() {
+        for temperature in [0.0, 1e-38, 1.0] {
+            for repetition_penalty in [f32::MIN_POSITIVE, 1e-38, f32::MAX] {
+                for min_p in [0.0, 1.0] {
+                    let sampling = Sampling { temperature, repetition_penalty, min_p, ..Sampling::default() };
+                    let mut sampler = Sampler::new(sampling.clone()).expect("valid settings");
+                    // Rewarded beyond measure the seen tokens win; punished beyond measure they lose.
+                    let wanted: &[u32] = if repetition_penalty < 1.0 { &[1, 2] } else { &[3] };
+                    let chosen = sampler.next(&[-9.0, 40.0, 41.0, 30.0, -1.0], &[1, 2]);
+                    assert!(wanted.contains(&chosen), "{sampling:?} chose {chosen}");
+                }
+            }
+        }
+        let hot = Sampling { temperature: f32::MAX, ..Sampling::default() };
+        assert!(shares(&hot, &[0.0, 50.0], 1_000).iter().all(|share| (share - 0.5).abs() < 0.1));
     }
 
     #[test]

@@ -15,8 +15,9 @@ pub struct HeadStatistics {
     pub span_mass: Vec<f64>,
     /// Shannon entropy of the weights in nats.
     pub entropy_nats: f64,
-    /// Entropy as a share of `ln(visible keys)`: 0 is one key, 1 is uniform. Rows that see one key count as 0.
-    pub normalised_entropy: f64,
+    /// Entropy as a share of `ln(visible keys)`: 0 is one key, 1 is uniform. Rows that see one key have no choice, and so no part in this
+    /// mean; none where there is no other row.
+    pub normalised_entropy: Option<f64>,
     /// Effective number of keys, `1 / Σ p²`.
     pub effective_support: f64,
     /// Mean distance from query to key in tokens, weighted by attention.
@@ -33,7 +34,18 @@ pub struct AttentionStatistics {
     rows: Range<usize>,
     spans: Vec<Range<usize>>,
     windows: Vec<Option<usize>>,
-    heads: Vec<(HeadStatistics, usize)>,
+    heads: Vec<Sums>,
+}
+
+/// What one head adds up to so far.
+struct Sums {
+    /// Sums where the statistics have means.
+    sums: HeadStatistics,
+    /// Rows added.
+    rows: usize,
+    /// Of those, the ones that see more than one key, and the sum of their normalised entropies.
+    rows_with_choice: usize,
+    normalised_entropy: f64,
 }
 
 impl AttentionStatistics {
@@ -52,13 +64,13 @@ impl AttentionStatistics {
     /// The means, by layer and head. Empty where no watched row was met.
     #[must_use]
     pub fn finish(self) -> Vec<HeadStatistics> {
-        self.heads.into_iter().filter(|(_, rows)| *rows > 0).map(|(sums, rows)| sums.divided_by(rows as f64)).collect()
+        self.heads.into_iter().filter(|head| head.rows > 0).map(Sums::means).collect()
     }
 
-    fn entry(&mut self, layer: usize, head: usize) -> &mut (HeadStatistics, usize) {
-        let found = self.heads.iter().position(|(sums, _)| sums.layer == layer && sums.head == head);
+    fn entry(&mut self, layer: usize, head: usize) -> &mut Sums {
+        let found = self.heads.iter().position(|held| held.sums.layer == layer && held.sums.head == head);
         let index = found.unwrap_or_else(|| {
-            self.heads.push((HeadStatistics::zero(layer, head, self.spans.len()), 0));
+            self.heads.push(Sums::zero(layer, head, self.spans.len()));
             self.heads.len() - 1
         });
         &mut self.heads[index]
@@ -78,23 +90,24 @@ pub fn uniform_mass(span: &Range<usize>, visible: &Range<usize>) -> f64 {
     seen as f64 / visible.len().max(1) as f64
 }
 
-impl HeadStatistics {
+impl Sums {
     fn zero(layer: usize, head: usize, spans: usize) -> Self {
-        Self {
+        let sums = HeadStatistics {
             layer,
             head,
             span_mass: vec![0.0; spans],
             entropy_nats: 0.0,
-            normalised_entropy: 0.0,
+            normalised_entropy: None,
             effective_support: 0.0,
             mean_distance_tokens: 0.0,
             sink_mass: 0.0,
-        }
+        };
+        Self { sums, rows: 0, rows_with_choice: 0, normalised_entropy: 0.0 }
     }
 
     fn add_row(&mut self, weights: &[f32], row: usize, visible: usize, spans: &[Range<usize>]) {
         let sum_over = |range: Range<usize>| weights[range].iter().map(|p| f64::from(*p)).sum::<f64>();
-        for (mass, span) in self.span_mass.iter_mut().zip(spans) {
+        for (mass, span) in self.sums.span_mass.iter_mut().zip(spans) {
             *mass += sum_over(span.start.min(weights.len())..span.end.min(weights.len()));
         }
         let mut entropy = 0.0;
@@ -108,27 +121,27 @@ impl HeadStatistics {
                 distance += p * (row as f64 - key as f64);
             }
         }
-        self.entropy_nats += entropy;
-        self.normalised_entropy += if visible > 1 { entropy / (visible as f64).ln() } else { 0.0 };
-        self.effective_support += if squares > 0.0 { 1.0 / squares } else { 0.0 };
-        self.mean_distance_tokens += distance;
-        self.sink_mass += weights.first().map_or(0.0, |p| f64::from(*p));
+        self.rows += 1;
+        self.sums.entropy_nats += entropy;
+        if visible > 1 {
+            self.rows_with_choice += 1;
+            self.normalised_entropy += entropy / (visible as f64).ln();
+        }
+        self.sums.effective_support += if squares > 0.0 { 1.0 / squares } else { 0.0 };
+        self.sums.mean_distance_tokens += distance;
+        self.sums.sink_mass += weights.first().map_or(0.0, |p| f64::from(*p));
     }
 
-    fn divided_by(mut self, rows: f64) -> Self {
-        for mass in &mut self.span_mass {
+    fn means(self) -> HeadStatistics {
+        let (mut means, rows) = (self.sums, self.rows as f64);
+        for mass in &mut means.span_mass {
             *mass /= rows;
         }
-        for value in [
-            &mut self.entropy_nats,
-            &mut self.normalised_entropy,
-            &mut self.effective_support,
-            &mut self.mean_distance_tokens,
-            &mut self.sink_mass,
-        ] {
+        for value in [&mut means.entropy_nats, &mut means.effective_support, &mut means.mean_distance_tokens, &mut means.sink_mass] {
             *value /= rows;
         }
-        self
+        means.normalised_entropy = (self.rows_with_choice > 0).then(|| self.normalised_entropy / self.rows_with_choice as f64);
+        means
     }
 }
 
@@ -144,10 +157,9 @@ impl Observer for AttentionStatistics {
         for head in 0..heads {
             let weights = &value.values()[head * queries * keys..][..queries * keys];
             let watched = (at.first_row..).zip(weights.chunks_exact(keys.max(1))).filter(|(row, _)| rows.contains(row));
-            let (sums, count) = self.entry(at.layer, head);
+            let sums = self.entry(at.layer, head);
             for (row, weights) in watched {
                 sums.add_row(weights, row, visible_keys(row, window).len(), &spans);
-                *count += 1;
             }
         }
     }
@@ -169,17 +181,28 @@ mod tests {
     fn a_row_on_one_key_has_no_entropy_and_support_one() {
         let head = statistics_of(&[0.0, 1.0, 0.0, 0.0], 3, vec![0..1, 1..3]);
         assert_eq!(head.span_mass, [0.0, 1.0]);
-        assert_eq!((head.entropy_nats, head.normalised_entropy, head.effective_support), (0.0, 0.0, 1.0));
+        assert_eq!((head.entropy_nats, head.normalised_entropy, head.effective_support), (0.0, Some(0.0), 1.0));
         assert_eq!(head.mean_distance_tokens, 2.0);
     }
 
     #[test]
     fn a_uniform_row_has_entropy_one_and_the_mass_of_the_baseline() {
         let head = statistics_of(&[0.25; 4], 3, vec![0..3, 3..4]);
-        assert!((head.normalised_entropy - 1.0).abs() < 1e-12, "{}", head.normalised_entropy);
+        assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
         assert_eq!(head.span_mass, [uniform_mass(&(0..3), &(0..4)), uniform_mass(&(3..4), &(0..4))]);
         assert_eq!(head.effective_support, 4.0);
         assert_eq!(head.sink_mass, 0.25);
+    }
+
+    #[test]
+    fn a_row_that_sees_one_key_has_no_part_in_the_normalised_entropy() {
+        assert_eq!(statistics_of(&[1.0], 0, Vec::new()).normalised_entropy, None);
+        let mut observer = AttentionStatistics::new(0..2, Vec::new());
+        let at = At { layer: 0, site: Site::Pattern, first_row: 0 };
+        observer.see(at, View::new(Site::Pattern.axes(), &[1, 2, 2], &[1.0, 0.0, 0.5, 0.5]).expect("sizes match"));
+        let head = observer.finish().remove(0);
+        assert_eq!(head.normalised_entropy, Some(1.0), "the second row is uniform, and the first says nothing");
+        assert_eq!(head.sink_mass, 0.75, "every other mean is over both rows");
     }
 
     #[test]
@@ -196,7 +219,7 @@ mod tests {
         let at = At { layer: 0, site: Site::Pattern, first_row: 3 };
         observer.see(at, View::new(Site::Pattern.axes(), &[1, 1, 4], &[0.0, 0.0, 0.5, 0.5]).expect("sizes match"));
         let head = observer.finish().remove(0);
-        assert!((head.normalised_entropy - 1.0).abs() < 1e-12, "{}", head.normalised_entropy);
+        assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
     }
 
     #[test]

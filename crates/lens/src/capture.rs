@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use glassbox_anatomy::{At, Interest, Observer, Site, SitePattern};
 use safetensors::tensor::{Dtype, View};
@@ -37,13 +36,11 @@ pub enum CaptureError {
     /// No site was met: the pattern chooses layers that the model does not have.
     #[error("the patterns chose no site of this model; it may have fewer layers than the pattern says")]
     NothingChosen,
-    /// The file could not be written.
-    #[error("cannot write `{}`: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+    /// The values cannot be held by the format.
+    #[error("the chosen sites cannot be put into a safetensors file: {reason}")]
+    Format {
+        /// What the format says.
+        reason: String,
     },
 }
 
@@ -60,34 +57,20 @@ impl Capture {
         self.held.get(&At { layer, site, first_row: 0 }).map(|held| (held.sizes.as_slice(), held.values.as_slice()))
     }
 
-    /// Writes one f32 tensor a site, named as its path, with the axes of the site table. The file appears whole or not at all.
+    /// The bytes of a safetensors file with one f32 tensor a site, named as its path, with the axes of the site table.
     ///
     /// # Errors
     ///
-    /// Where nothing was kept, the limit was passed, or the file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), CaptureError> {
+    /// Where nothing was kept or the limit was passed.
+    pub fn safetensors(&self) -> Result<Vec<u8>, CaptureError> {
         if let Some(at) = self.over {
             return Err(CaptureError::OverLimit { limit_bytes: self.limit_bytes, at });
         }
         if self.held.is_empty() {
             return Err(CaptureError::NothingChosen);
         }
-        let write_error = |source| CaptureError::Write { path: path.to_owned(), source };
         let named = self.held.iter().map(|(at, held)| (at.to_string(), held));
-        let encoded = safetensors::serialize(named, None).map_err(|error| write_error(std::io::Error::other(error)))?;
-        // A device or a pipe takes the bytes as they come: a file must not take its name.
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-            return std::fs::write(path, encoded).map_err(write_error);
-        }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let partial = path.with_file_name(name);
-        let written = std::fs::write(&partial, encoded).and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|source| {
-            // The file is incomplete; whether it can be removed changes nothing in the error that matters.
-            let _ = std::fs::remove_file(&partial);
-            write_error(source)
-        })
+        safetensors::serialize(named, None).map_err(|error| CaptureError::Format { reason: error.to_string() })
     }
 }
 
@@ -177,24 +160,19 @@ mod tests {
     }
 
     #[test]
-    fn a_written_file_reads_back_with_the_names_of_the_sites() {
-        let folder = std::env::temp_dir().join(format!("glassbox-capture-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a temporary folder");
-        let path = folder.join("acts.safetensors");
+    fn a_file_reads_back_with_the_names_of_the_sites() {
         let mut capture = Capture::new(vec!["logits".parse().expect("valid")], 1 << 20);
         see(&mut capture, Site::Logits, 0, &[1, 3], &[1.0, 2.0, 3.0]);
-        capture.write(&path).expect("written");
-        let bytes = std::fs::read(&path).expect("readable");
+        let bytes = capture.safetensors().expect("something was kept");
         let file = safetensors::SafeTensors::deserialize(&bytes).expect("valid");
         assert_eq!(file.tensor("logits").expect("there").shape(), [1, 3]);
-        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]
     fn more_than_the_limit_is_refused_and_nothing_is_kept() {
         let mut capture = Capture::new(vec!["logits".parse().expect("valid")], 8);
         see(&mut capture, Site::Logits, 0, &[1, 3], &[1.0, 2.0, 3.0]);
-        let error = capture.write(Path::new("never.safetensors")).expect_err("over the limit");
+        let error = capture.safetensors().expect_err("over the limit");
         assert!(error.to_string().contains("more than 8 bytes"), "{error}");
     }
 }

@@ -7,7 +7,9 @@ use crate::{HeadRef, HeadStatistics};
 /// everything alike tell little about a prompt. The most telling head of each layer comes first, then the rest by worth.
 #[must_use]
 pub fn choose_heads(heads: &[HeadStatistics], count: usize) -> Vec<(HeadRef, String)> {
-    let worth = |head: &HeadStatistics| (1.0 - head.sink_mass) * (1.0 - head.normalised_entropy);
+    // With one token there is no entropy, and no head is more selective than another.
+    let selectivity = |head: &HeadStatistics| 1.0 - head.normalised_entropy.unwrap_or(1.0);
+    let worth = |head: &HeadStatistics| (1.0 - head.sink_mass) * selectivity(head);
     let place = |head: &HeadStatistics| HeadRef { layer: head.layer, head: head.head };
     if heads.len() <= count {
         return heads.iter().map(|head| (place(head), "every head of the model is shown".to_owned())).collect();
@@ -27,7 +29,7 @@ pub fn choose_heads(heads: &[HeadStatistics], count: usize) -> Vec<(HeadRef, Str
         .take(count)
         .map(|(head, why)| {
             let kept = 100.0 * (1.0 - head.sink_mass);
-            let selective = 100.0 * (1.0 - head.normalised_entropy);
+            let selective = 100.0 * selectivity(head);
             (place(head), format!("{why}: {kept:.0} % of its attention is not on the first token, and it is {selective:.0} % selective"))
         })
         .collect();
@@ -45,7 +47,7 @@ mod tests {
             head,
             span_mass: Vec::new(),
             entropy_nats: 0.0,
-            normalised_entropy,
+            normalised_entropy: Some(normalised_entropy),
             effective_support: 1.0,
             mean_distance_tokens: 0.0,
             sink_mass,

@@ -5,6 +5,7 @@
 //! - [`AttentionStatistics`]: per layer and head, how much of the attention of chosen rows each span of the prompt got, and how spread it was
 //! - [`HeadMaps`]: the attention matrix of chosen heads, pooled to a size that fits a page
 //! - [`choose_heads`]: which heads are worth showing, and why
+//! - [`FirstNotFinite`]: where a pass first gave a number that is none
 //! - [`NextTokens`]: the most probable next tokens of a row of logits
 //!
 //! Invariant: an observer works on anything that has sites; nothing here knows a model.
@@ -13,6 +14,7 @@ mod attention_rows;
 mod attention_statistics;
 mod capture;
 mod choice;
+mod first_not_finite;
 mod head_maps;
 mod next_tokens;
 mod panel;
@@ -21,6 +23,7 @@ pub use attention_rows::AttentionRows;
 pub use attention_statistics::{AttentionStatistics, HeadStatistics, uniform_mass, visible_keys};
 pub use capture::{Capture, CaptureError};
 pub use choice::choose_heads;
+pub use first_not_finite::{FirstNotFinite, NotFinite};
 pub use head_maps::{HeadMap, HeadMaps, HeadRef};
-pub use next_tokens::{NextToken, NextTokens};
+pub use next_tokens::{NextToken, NextTokens, log_probability};
 pub use panel::Panel;

@@ -45,9 +45,29 @@ impl NextTokens {
     }
 }
 
+/// Natural logarithm of the probability at temperature 1 that `logits` [vocab] give to token `id`; at most 0, and none where there is no
+/// such token.
+///
+/// `logit - max - ln Σ exp(logit' - max)`: one pass over the row, without the order of the others.
+#[must_use]
+pub fn log_probability(logits: &[f32], id: u32) -> Option<f64> {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| f64::from(*logit - largest).exp()).sum();
+    logits.get(id as usize).map(|logit| f64::from(*logit - largest) - sum.ln())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_probability_of_one_token_is_the_one_in_the_list() {
+        let logits = [0.25, -3.0, 11.5, f32::NEG_INFINITY, 11.5];
+        for token in NextTokens::of(&logits, logits.len()).top {
+            assert_eq!(log_probability(&logits, token.id), Some(token.log_probability));
+        }
+        assert_eq!(log_probability(&logits, 5), None);
+    }
 
     #[test]
     fn raw_log_probabilities_are_those_of_the_textbook() {

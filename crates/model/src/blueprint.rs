@@ -284,6 +284,17 @@ pub enum Window {
     Last(usize),
 }
 
+impl Window {
+    /// How many keys a row sees at most; none where it sees all up to itself.
+    #[must_use]
+    pub const fn keys(self) -> Option<usize> {
+        match self {
+            Self::Whole => None,
+            Self::Last(keys) => Some(keys),
+        }
+    }
+}
+
 /// Whether queries and keys are rotated by their position.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rotation {

@@ -12,7 +12,10 @@ pub enum ModelError {
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
     /// No table reads this family.
-    #[error("{file}: no family reads {key} `{found}`; known: {}", known.join(", "))]
+    #[error(
+        "{file}: no family reads {key} `{found}`; known: {}; take a model of these, or add the family as a table (the handbook's page on olmo2 tells how)",
+        known.join(", ")
+    )]
     UnknownFamily {
         /// The file that names it.
         file: String,

@@ -115,6 +115,15 @@ impl Model {
         Ok(Self { blueprint, kernels, decoder })
     }
 
+    /// What a model of this checkpoint would be made of, told from its settings alone: enough to know whether it can be run.
+    ///
+    /// # Errors
+    ///
+    /// Where no family reads the file, or a setting is missing, unusable or unread.
+    pub fn blueprint_of(checkpoint: &Checkpoint) -> Result<Blueprint, ModelError> {
+        families::read(checkpoint).map(|(_, _, blueprint)| blueprint)
+    }
+
     /// What the model is made of.
     #[must_use]
     pub fn blueprint(&self) -> &Blueprint {

@@ -1,4 +1,7 @@
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +19,16 @@ impl Digest {
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self { hex: blake3::hash(bytes).to_hex().to_string() }
+    }
+
+    /// The hash of the first `bytes` bytes of a file.
+    ///
+    /// Errors: a file that cannot be read.
+    pub(crate) fn of_file(path: &Path, bytes: u64) -> Result<Self, RecordError> {
+        let mut hasher = blake3::Hasher::new();
+        let read = File::open(path).and_then(|file| hasher.update_reader(file.take(bytes)).map(drop));
+        read.map_err(RecordError::io("read", path))?;
+        Ok(Self { hex: hasher.finalize().to_hex().to_string() })
     }
 
     /// The hash of a value's canonical JSON: fields in the order of the type, no white space.

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Difference;
+use crate::{Difference, Totals};
 
 /// Why a record cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,18 @@ pub enum RecordError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The verdicts were made from other attempts than the record holds now.
+    #[error("the verdicts of `{path}` {}", stale(.judged, .found, *.scored), path = .path.display())]
+    Stale {
+        /// Folder of the run.
+        path: PathBuf,
+        /// Counts of the verdicts.
+        judged: Totals,
+        /// Counts of the attempts that are there.
+        found: Totals,
+        /// Scores that are there.
+        scored: usize,
+    },
     /// The same trial is planned twice.
     #[error("trial {id} is planned twice, the second time for item `{item}` of test `{test}`", id = .id.short())]
     PlannedTwice {
@@ -92,10 +104,23 @@ impl RecordError {
 
 fn in_words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull => "the disk is full; free some space and go on".to_owned(),
-        io::ErrorKind::QuotaExceeded => "the disk quota is used up; free some space and go on".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full; free some space".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up; free some space".to_owned(),
         _ => error.to_string(),
     }
+}
+
+fn stale(judged: &Totals, found: &Totals, scored: usize) -> String {
+    let counts = |totals: &Totals| format!("{} answers of {} trials in {} attempts", totals.answered, totals.planned, totals.attempts);
+    let scores = found.answered + found.failed;
+    let now = if judged != found {
+        format!("its `trials.jsonl` now holds {}", counts(found))
+    } else if scored != scores {
+        format!("its `scores.jsonl` now holds {scored} of {scores} scores")
+    } else {
+        "its `trials.jsonl` was changed since".to_owned()
+    };
+    format!("were made from {}, and {now}", counts(judged))
 }
 
 fn in_a_row(differences: &[Difference]) -> String {

@@ -62,8 +62,9 @@ pub struct HeadSummary {
     pub layer: usize,
     /// Query head, counted from 0.
     pub head: usize,
-    /// Entropy as a share of `ln(visible keys)`, mean over all rows: 0 looks at one token, 1 at all alike.
-    pub normalised_entropy: f64,
+    /// Entropy as a share of `ln(visible keys)`, mean over the rows that see more than one key: 0 looks at one token, 1 at all alike. The
+    /// first row sees only itself and is left out; none where no other is there.
+    pub normalised_entropy: Option<f64>,
     /// Share of attention on the first token, mean over all rows.
     pub sink_mass: f64,
     /// Mean distance from query to key in tokens, mean over all rows.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{FORMAT_VERSION, RecordError, Timestamp};
+use crate::{Digest, FORMAT_VERSION, RecordError, Timestamp};
 
 /// First line of every file of lines.
 #[derive(Debug, Serialize, Deserialize)]
@@ -16,11 +16,14 @@ pub(crate) struct Header {
     pub(crate) format: String,
     pub(crate) version: u64,
     pub(crate) run: String,
+    /// In a derived file: the hash of the whole lines of `trials.jsonl` from which it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) derived_from: Option<Digest>,
 }
 
 impl Header {
     pub(crate) fn new(format: &str, run: &str) -> Self {
-        Self { format: format.to_owned(), version: u64::from(FORMAT_VERSION), run: run.to_owned() }
+        Self { format: format.to_owned(), version: u64::from(FORMAT_VERSION), run: run.to_owned(), derived_from: None }
     }
 }
 
@@ -39,6 +42,7 @@ pub(crate) struct Lines<T> {
     path: PathBuf,
     line: usize,
     whole_bytes: u64,
+    derived_from: Option<Digest>,
     pending: Vec<u8>,
     value: PhantomData<T>,
 }
@@ -47,8 +51,15 @@ impl<T: DeserializeOwned> Lines<T> {
     /// Opens a file and checks its header.
     pub(crate) fn open(path: &Path, format: &str) -> Result<Self, RecordError> {
         let file = File::open(path).map_err(RecordError::io("open", path))?;
-        let mut lines =
-            Self { reader: BufReader::new(file), path: path.to_owned(), line: 0, whole_bytes: 0, pending: Vec::new(), value: PhantomData };
+        let mut lines = Self {
+            reader: BufReader::new(file),
+            path: path.to_owned(),
+            line: 0,
+            whole_bytes: 0,
+            derived_from: None,
+            pending: Vec::new(),
+            value: PhantomData,
+        };
         let first = lines.next_whole()?.ok_or_else(|| lines.damaged("the header line is missing".to_owned()))?;
         let header: Header = serde_json::from_slice(&first).map_err(|error| lines.damaged(format!("the header is unreadable: {error}")))?;
         if header.version > u64::from(FORMAT_VERSION) {
@@ -57,7 +68,13 @@ impl<T: DeserializeOwned> Lines<T> {
         if header.format != format {
             return Err(lines.damaged(format!("wanted format `{format}`, found `{}`", header.format)));
         }
+        lines.derived_from = header.derived_from;
         Ok(lines)
+    }
+
+    /// What the header says that the file was made from.
+    pub(crate) fn derived_from(&self) -> Option<&Digest> {
+        self.derived_from.as_ref()
     }
 
     /// Length of the file up to the end of the last whole line read.
@@ -154,6 +171,11 @@ impl Appender {
         Ok(())
     }
 
+    /// The hash of all whole lines of the file.
+    pub(crate) fn digest(&self) -> Result<Digest, RecordError> {
+        Digest::of_file(&self.path, self.whole_bytes)
+    }
+
     /// Forces what was appended to the disk.
     pub(crate) fn sync(&mut self, now: Timestamp) -> Result<(), RecordError> {
         if self.unsynced {
@@ -182,7 +204,7 @@ mod tests {
         let path = Path::new("/dev/full");
         let mut appender = Appender::open(path, 0, Timestamp::default()).expect("the device opens");
         let error = appender.append(b"{}\n", Timestamp::default()).expect_err("the device is full");
-        assert_eq!(error.to_string(), "cannot write `/dev/full`: the disk is full; free some space and go on");
+        assert_eq!(error.to_string(), "cannot write `/dev/full`: the disk is full; free some space");
         assert_eq!(appender.whole_bytes, 0);
     }
 

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::lines::Lines;
 use crate::writer::plan_hash;
-use crate::{Attempt, Digest, FORMAT_VERSION, Look, Manifest, Outcome, PlannedTrial, RecordError, Score, Verdicts};
+use crate::{Attempt, Digest, FORMAT_VERSION, Look, Manifest, Outcome, PlannedTrial, RecordError, Score, Totals, Verdicts};
 
 /// Name and format of a file of the run folder.
 pub(crate) struct FileKind {
@@ -101,6 +101,30 @@ impl RunReader {
             return Ok(None);
         }
         Lines::open(&path, SCORES.format)?.collect::<Result<Vec<Score>, _>>().map(Some)
+    }
+
+    /// Whether scores and verdicts follow from the attempts that the record holds now.
+    ///
+    /// The hash in the header of `scores.jsonl` decides; in records from before it was written, the counts of the verdicts do.
+    ///
+    /// Errors: [`RecordError::Stale`] where they do not, and as [`RunReader::outcomes`].
+    pub fn check_derived(&self, verdicts: &Verdicts) -> Result<(), RecordError> {
+        let mut lines = Lines::<Attempt>::open(&self.folder.join(TRIALS.name), TRIALS.format)?;
+        let attempts = lines.by_ref().collect::<Result<Vec<_>, _>>()?.len();
+        let outcomes = self.outcomes()?;
+        let answered = outcomes.values().filter(|attempt| matches!(attempt.outcome, Outcome::Answered(_))).count();
+        let (failed, planned) = (outcomes.len() - answered, self.manifest.trials);
+        let found = Totals { planned, answered, failed, missing: planned.saturating_sub(outcomes.len()), attempts };
+        let mut scores = Lines::<Score>::open(&self.folder.join(SCORES.name), SCORES.format)?;
+        let scored = scores.by_ref().collect::<Result<Vec<_>, _>>()?.len();
+        let unchanged = match scores.derived_from() {
+            Some(digest) => *digest == Digest::of_file(&self.folder.join(TRIALS.name), lines.whole_bytes())?,
+            None => true,
+        };
+        if unchanged && found == verdicts.totals && scored == answered + failed {
+            return Ok(());
+        }
+        Err(RecordError::Stale { path: self.folder.clone(), judged: verdicts.totals.clone(), found, scored })
     }
 
     /// Metrics, gates and verdicts; none before the run is concluded.

@@ -52,7 +52,7 @@ impl RunWriter {
     /// - `runs`  folder of all runs; made where it is missing
     /// - `now`   the time, which also names the run
     ///
-    /// The manifest is written last: a folder without one was never begun and holds no answer.
+    /// The manifest is written last: a folder without one was never begun and holds no answer. What cannot be begun leaves no folder.
     ///
     /// Errors: a trial that is planned twice, anything the file system refuses.
     pub fn create(runs: &Path, new: NewRun<'_>, now: Timestamp) -> Result<Self, RecordError> {
@@ -64,8 +64,17 @@ impl RunWriter {
             }
         }
         let (folder, run) = make_folder(runs, &new.fingerprint, now)?;
-        let lock = take_lock(&folder)?;
-        let plan_lines = file_of_lines(PLAN.format, &run, "a planned trial", new.plan)?;
+        let begun = Self::begin(&folder, run, new, now);
+        if begun.is_err() && !folder.join(MANIFEST.name).exists() {
+            // Nothing but what `begin` wrote can be in there. A folder that stays all the same is only litter.
+            let _ = fs::remove_dir_all(&folder);
+        }
+        begun
+    }
+
+    fn begin(folder: &Path, run: String, new: NewRun<'_>, now: Timestamp) -> Result<Self, RecordError> {
+        let lock = take_lock(folder)?;
+        let plan_lines = file_of_lines(&Header::new(PLAN.format, &run), "a planned trial", new.plan)?;
         let manifest = Manifest {
             format: MANIFEST.format.to_owned(),
             version: FORMAT_VERSION,
@@ -83,7 +92,7 @@ impl RunWriter {
         write_whole(&folder.join(MANIFEST.name), &pretty("the manifest", &manifest)?)?;
         let trials = open_end::<Attempt>(&folder.join(TRIALS.name), TRIALS.format, now)?.0;
         let looks = open_end::<Look>(&folder.join(LOOKS.name), LOOKS.format, now)?.0;
-        Ok(Self { folder, manifest, trials, looks, _lock: lock })
+        Ok(Self { folder: folder.to_owned(), manifest, trials, looks, _lock: lock })
     }
 
     /// Takes up a run that was interrupted, or one that is finished, to add what is missing.
@@ -133,7 +142,8 @@ impl RunWriter {
     /// Writes what follows from the attempts, each file whole, the verdicts last.
     pub fn conclude(&mut self, scores: &[Score], verdicts: &Verdicts, now: Timestamp) -> Result<(), RecordError> {
         self.sync(now)?;
-        let lines = file_of_lines(SCORES.format, &self.manifest.run, "a score", scores)?;
+        let header = Header { derived_from: Some(self.trials.digest()?), ..Header::new(SCORES.format, &self.manifest.run) };
+        let lines = file_of_lines(&header, "a score", scores)?;
         write_whole(&self.folder.join(SCORES.name), &lines)?;
         write_whole(&self.folder.join(VERDICTS.name), &pretty("the verdicts", verdicts)?)
     }
@@ -184,8 +194,8 @@ fn open_end<T: serde::de::DeserializeOwned>(path: &Path, format: &str, now: Time
     Ok((Appender::open(path, lines.whole_bytes(), now)?, values))
 }
 
-fn file_of_lines<T: serde::Serialize>(format: &str, run: &str, what: &'static str, values: &[T]) -> Result<Vec<u8>, RecordError> {
-    let mut bytes = line_of("a header", &Header::new(format, run))?;
+fn file_of_lines<T: serde::Serialize>(header: &Header, what: &'static str, values: &[T]) -> Result<Vec<u8>, RecordError> {
+    let mut bytes = line_of("a header", header)?;
     for value in values {
         bytes.extend(line_of(what, value)?);
     }

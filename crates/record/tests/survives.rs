@@ -177,6 +177,61 @@ fn the_first_answer_of_a_trial_counts_and_failures_before_it_do_not() {
     assert_eq!(outcomes.get(&plan[2].id), None);
 }
 
+/// Verdicts that count `attempts` answers, one a trial.
+fn verdicts(attempts: usize) -> Verdicts {
+    let totals = Totals { planned: attempts, answered: attempts, failed: 0, missing: 0, attempts };
+    Verdicts { format: "glassbox-verdicts".to_owned(), version: 1, status: Status::Pass, totals, tests: Vec::new() }
+}
+
+fn score(trial: &PlannedTrial) -> Score {
+    Score {
+        trial: trial.id.clone(),
+        judgement: Judgement::Right,
+        rung: None,
+        extracted: None,
+        cited: Vec::new(),
+        captured_by: None,
+        grounded: None,
+        note: None,
+    }
+}
+
+#[test]
+fn verdicts_that_do_not_follow_from_the_attempts_are_found_out() {
+    let runs = tempfile::tempdir().expect("a temporary folder");
+    let (folder, plan) = written_run(runs.path(), 4);
+    let mut resumed = RunWriter::resume(&folder, &fingerprint(), NOW).expect("resumable");
+    let scores: Vec<Score> = plan.iter().map(score).collect();
+    resumed.writer.conclude(&scores, &verdicts(4), NOW).expect("writable");
+    drop(resumed);
+    let check = || RunReader::open(&folder).expect("a run").check_derived(&verdicts(4));
+    check().expect("nothing was changed");
+
+    let changed = |name: &str, change: &dyn Fn(&str) -> String| {
+        let path = folder.join(name);
+        let text = fs::read_to_string(&path).expect("just written");
+        fs::write(&path, change(&text)).expect("writable");
+        let error = check().expect_err("changed").to_string();
+        fs::write(&path, text).expect("writable");
+        error
+    };
+    let without_last = |text: &str| text[..=text.trim_end().rfind('\n').expect("several lines")].to_owned();
+    let begins = format!("the verdicts of `{}` were made from 4 answers of 4 trials in 4 attempts, and its ", folder.display());
+    assert_eq!(changed("trials.jsonl", &without_last), format!("{begins}`trials.jsonl` now holds 3 answers of 4 trials in 3 attempts"));
+    assert_eq!(changed("scores.jsonl", &without_last), format!("{begins}`scores.jsonl` now holds 3 of 4 scores"));
+    // The same counts, another answer.
+    assert_eq!(changed("trials.jsonl", &|text| text.replacen("[1]", "[2]", 1)), format!("{begins}`trials.jsonl` was changed since"));
+    // A record from before the hash was written is held against its counts.
+    let unsigned = |text: &str| {
+        let (header, rest) = text.split_once('\n').expect("a header");
+        format!("{}}}\n{rest}", header.split(",\"derived_from\"").next().expect("a part"))
+    };
+    let path = folder.join("scores.jsonl");
+    fs::write(&path, unsigned(&fs::read_to_string(&path).expect("written"))).expect("writable");
+    check().expect("the counts agree");
+    assert!(changed("trials.jsonl", &without_last).ends_with("3 attempts"));
+}
+
 #[test]
 fn a_second_writer_is_refused_while_the_first_lives_and_welcome_after() {
     let runs = tempfile::tempdir().expect("a temporary folder");
@@ -250,4 +305,5 @@ fn the_record_of_the_first_version_is_still_read() {
     assert_eq!((verdicts.version, verdicts.totals.planned, verdicts.totals.failed), (1, plan.len(), 0));
     assert_eq!(reader.scores().expect("readable").map(|scores| scores.len()), Some(plan.len()));
     assert!(reader.looks().expect("readable").iter().any(|look| !look.looked.layers.is_empty() && !look.looked.maps.is_empty()));
+    reader.check_derived(&verdicts).expect("its verdicts follow from its attempts");
 }

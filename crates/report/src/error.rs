@@ -8,10 +8,29 @@ pub enum ReportError {
     #[error(transparent)]
     Record(#[from] glassbox_record::RecordError),
     /// The run has no verdicts yet.
-    #[error("the run `{}` is not finished: it has no verdicts; go on with `glassbox test --resume`", folder.display())]
+    #[error(
+        "the run `{folder}` is not finished: {answered} of {planned} trials are answered, and there are no verdicts; go on with suite `{suite}`: `glassbox test SUITE --resume {folder}`",
+        folder = folder.display()
+    )]
     Unfinished {
         /// Folder of the run.
         folder: PathBuf,
+        /// Name of its suite.
+        suite: String,
+        /// Trials with an answer.
+        answered: usize,
+        /// Trials of the plan.
+        planned: usize,
+    },
+    /// The verdicts do not follow from what the record holds.
+    #[error("{source}; judge anew with suite `{suite}`: `glassbox test SUITE --resume {folder}`", folder = folder.display())]
+    Stale {
+        /// Folder of the run.
+        folder: PathBuf,
+        /// Name of its suite.
+        suite: String,
+        /// What differs.
+        source: Box<glassbox_record::RecordError>,
     },
     /// A picture could not be drawn.
     #[error("cannot draw a picture: {reason}")]

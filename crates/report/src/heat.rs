@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::token_text::{escape, label};
+use crate::token_text::{escape, is_right_to_left, isolated, label, push_visible};
 
 /// Tokens above which neighbours without shade become one element.
 const MANY: usize = 400;
@@ -17,10 +17,12 @@ pub(crate) fn row<'a>(texts: impl ExactSizeIterator<Item = &'a str>, weights: &[
     for (position, text) in texts.enumerate() {
         let weight = weights.get(position).copied().unwrap_or(0.0);
         let level = level(if largest > 0.0 { weight / largest } else { 0.0 });
-        if many && level == 0 {
+        if many && level == 0 && is_right_to_left(text) {
+            html.extend(["<bdi>", &escape(&shown(text)), "</bdi>"]);
+        } else if many && level == 0 {
             html.push_str(&escape(&shown(text)));
         } else {
-            token(&mut html, text, level, &format!("{position} {}: {:.2} %", label(text, 40), 100.0 * weight));
+            token(&mut html, text, level, &format!("{position} {}: {:.2} %", isolated(&label(text, 40)), 100.0 * weight));
         }
     }
     html
@@ -31,7 +33,7 @@ pub(crate) fn plain<'a>(tokens: impl Iterator<Item = (&'a str, u32)>) -> String 
     let mut html = String::new();
     for (position, (text, id)) in tokens.enumerate() {
         let level = if position % 2 == 0 { 1 } else { 2 };
-        token(&mut html, text, level, &format!("{position}: {} (id {id})", label(text, 40)));
+        token(&mut html, text, level, &format!("{position}: {} (id {id})", isolated(&label(text, 40))));
     }
     html
 }
@@ -59,7 +61,7 @@ fn shown(text: &str) -> String {
         match character {
             '\n' => shown.push_str("⏎\n"),
             ' ' => shown.push(' '),
-            _ => shown.push_str(&label(character.encode_utf8(&mut [0; 4]), 1)),
+            _ => push_visible(&mut shown, character),
         }
     }
     shown
@@ -87,6 +89,14 @@ mod tests {
         assert_eq!(html.matches("<span").count(), 1);
         assert!((0..2_000).all(|number| html.contains(&format!("&lt;{number}&gt;"))));
         assert!(html.contains("title=\"700 &lt;700&gt;: 90.00 %\""));
+    }
+
+    #[test]
+    fn a_token_written_from_right_to_left_keeps_its_direction_to_itself() {
+        let short = row(["שלום"].into_iter(), &[0.5]);
+        assert_eq!(short, "<span class=\"h9\" title=\"0 \u{2068}שלום\u{2069}: 50.00 %\">שלום</span>");
+        let long = row(std::iter::repeat_n("مرحبا", 500).collect::<Vec<_>>().into_iter(), &[0.5]);
+        assert_eq!(long.matches("<bdi>مرحبا</bdi>").count(), 499);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use glassbox_record::{Inspection, PooledMap, TokenText};
 
-use crate::token_text::{escape, fit, label};
+use crate::token_text::{escape, fit, isolated, label};
 use crate::{ReportError, colour, raster};
 
 /// Cells along an edge up to which they are as large as text likes.
@@ -158,7 +158,7 @@ fn check(map: &PooledMap, tokens: usize) -> Result<(), ReportError> {
 
 /// Every cell as a square that tells its weight when pointed at. Keys after the query are left out: the model cannot see them.
 fn cells(svg: &mut String, map: &PooledMap, tokens: &[TokenText], cell: f64) {
-    let names: Vec<String> = tokens.iter().map(|token| label(&token.text, 24)).collect();
+    let names: Vec<String> = tokens.iter().map(|token| isolated(&label(&token.text, 24))).collect();
     for (index, weight) in map.weights.iter().enumerate() {
         let (query, key) = (index / map.edge, index % map.edge);
         if key > query && *weight == 0.0 {
@@ -186,7 +186,7 @@ fn axes(svg: &mut String, map: &PooledMap, tokens: &[TokenText], edge: f64, ever
             fit(&token.text, COLUMNS)
         } else {
             let _ = write!(svg, "<path d=\"M-4 {at:.1}h4M{at:.1} -4v4\" stroke=\"currentColor\" stroke-width=\".8\" fill=\"none\"/>");
-            format!("{} {position}", fit(&token.text, COLUMNS.saturating_sub(digits + 1).max(4)))
+            format!("{} {position}", isolated(&fit(&token.text, COLUMNS.saturating_sub(digits + 1).max(4))))
         };
         let text = escape(&text);
         let _ = write!(svg, "<text x=\"-6\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>", at + 4.0);

@@ -1,5 +1,7 @@
 //! How a token is written where it must fit: on one line, with its white space visible, and never as markup.
 
+use std::fmt::Write;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text of a token as a label: line ends and other controls as signs, a leading or trailing space as `␣`, at most `limit` characters.
@@ -11,7 +13,7 @@ pub(crate) fn label(text: &str, limit: usize) -> String {
         label = "␣".repeat(text.len().min(limit));
     } else {
         label.push_str(&"␣".repeat(before));
-        label.extend(inner.chars().map(visible));
+        inner.chars().for_each(|character| push_visible(&mut label, character));
         label.push_str(&"␣".repeat(after));
     }
     if label.is_empty() {
@@ -58,26 +60,52 @@ pub(crate) fn with_code(sentence: &str) -> String {
 
 /// Text for a terminal: controls other than line ends become visible, so that no name or answer can steer the terminal.
 pub(crate) fn printable(text: &str) -> String {
-    let shown = |character: char| match character {
-        '\n' | '\u{a0}' | '\u{3000}' => character,
-        '\u{80}'..='\u{9f}' => '·',
-        _ => visible(character),
-    };
-    text.chars().map(shown).collect()
+    let mut printable = String::new();
+    for character in text.chars() {
+        match character {
+            // Variation selectors choose the look of the character before them and steer nothing.
+            '\n' | '\u{a0}' | '\u{3000}' | '\u{fe00}'..='\u{fe0f}' => printable.push(character),
+            _ => push_visible(&mut printable, character),
+        }
+    }
+    printable
 }
 
-/// A character that cannot be seen as one that can.
-fn visible(character: char) -> char {
+/// A character as it is, or, where it cannot be seen, as a sign or by its number.
+pub(crate) fn push_visible(text: &mut String, character: char) {
     match character {
-        '\n' => '⏎',
-        '\t' => '⇥',
-        '\r' => '␍',
-        '\u{7f}' => '␡',
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(character)).unwrap_or('␀'),
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{2028}' | '\u{2029}' => '·',
-        '\u{a0}' | '\u{3000}' => '␣',
-        _ => character,
+        '\n' => text.push('⏎'),
+        '\t' => text.push('⇥'),
+        '\r' => text.push('␍'),
+        '\u{7f}' => text.push('␡'),
+        '\0'..='\u{1f}' => text.push(char::from_u32(0x2400 + u32::from(character)).unwrap_or('␀')),
+        '\u{a0}' | '\u{3000}' => text.push('␣'),
+        _ if takes_no_room(character) => {
+            let _ = write!(text, "⟨U+{:04X}⟩", u32::from(character));
+        }
+        _ => text.push(character),
     }
+}
+
+/// Controls and format characters: they change the look of others, or have none.
+fn takes_no_room(character: char) -> bool {
+    matches!(character,
+        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
+}
+
+/// A label that keeps its direction to itself, so that numbers beside it stay where they are: between U+2068 and U+2069 where it is written
+/// from right to left, else as it is. A label holds neither of both itself.
+pub(crate) fn isolated(label: &str) -> String {
+    if is_right_to_left(label) { format!("\u{2068}{label}\u{2069}") } else { label.to_owned() }
+}
+
+/// Whether a text has characters of scripts that are written from right to left: Hebrew, Arabic and their kin.
+pub(crate) fn is_right_to_left(text: &str) -> bool {
+    text.chars().any(|character| {
+        matches!(character,
+            '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+    })
 }
 
 /// The text with every character that means something in markup replaced; safe in elements and in quoted attributes.
@@ -107,7 +135,9 @@ mod tests {
         assert_eq!(label("\n\n", 12), "⏎⏎");
         assert_eq!(label("  ", 12), "␣␣");
         assert_eq!(label("", 12), "∅");
-        assert_eq!(label("\u{202e}abc", 12), "·abc");
+        assert_eq!(label("\u{202e}abc", 12), "⟨U+202E⟩abc");
+        // A joiner that is split over three tokens, as its last piece names it.
+        assert_eq!(label("\u{200d} 3/3", 16), "⟨U+200D⟩ 3/3");
         assert_eq!(label("extraordinary", 6), "extra…");
     }
 
@@ -125,7 +155,15 @@ mod tests {
 
     #[test]
     fn nothing_printed_can_steer_a_terminal() {
-        assert_eq!(printable("a\u{1b}[31m\u{9b}2J\u{202e}\nb\u{3000}"), "a␛[31m·2J·\nb\u{3000}");
+        assert_eq!(printable("a\u{1b}[31m\u{9b}2J\u{202e}\nb\u{3000}"), "a␛[31m⟨U+009B⟩2J⟨U+202E⟩\nb\u{3000}");
+    }
+
+    #[test]
+    fn only_what_is_written_from_right_to_left_is_isolated_and_nothing_can_break_out() {
+        assert_eq!([isolated("the"), isolated("词"), isolated("!1")], ["the", "词", "!1"]);
+        assert_eq!(isolated("שלום"), "\u{2068}שלום\u{2069}");
+        let hostile = isolated(&label("\u{2069}مرحبا\u{2068}", 40));
+        assert_eq!(hostile.matches(['\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}']).count(), 2, "{hostile}");
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::ops::Range;
 use glassbox_generate::Session;
 use glassbox_lens::{AttentionRows, AttentionStatistics, HeadRef, HeadStatistics, uniform_mass, visible_keys};
 use glassbox_model::Rows;
-use glassbox_model::blueprint::Window;
 use glassbox_record::{FailureClass, HeadMap, LayerLook, Looked, PromptSpan, TokenText};
 
 use crate::native::{NativeSubject, Told};
@@ -20,7 +19,7 @@ pub(crate) fn look(subject: &NativeSubject, told: &Told, watch: &Watch) -> Resul
     let rows = prompt_tokens - 1..prompt_tokens - 1 + told.ids.len().max(1);
     let spans = spans(told, prompt_tokens);
     let ranges: Vec<Range<usize>> = spans.iter().map(|span| span.first_token..span.first_token + span.tokens).collect();
-    let windows: Vec<Option<usize>> = subject.model.blueprint().layers.iter().map(|layer| window(layer.window)).collect();
+    let windows: Vec<Option<usize>> = subject.model.blueprint().layers.iter().map(|layer| layer.window.keys()).collect();
     // The last answer token chooses nothing that was kept, so it need not be read.
     let read = &ids[..rows.end];
     let mut statistics = AttentionStatistics::new(rows.clone(), ranges.clone()).with_windows(windows.clone());
@@ -93,13 +92,6 @@ fn telling_heads(heads: &[HeadStatistics], spans: &[PromptSpan], layers: &[Layer
         (head, text)
     };
     telling.into_iter().take(count).map(why).collect()
-}
-
-fn window(window: Window) -> Option<usize> {
-    match window {
-        Window::Whole => None,
-        Window::Last(keys) => Some(keys),
-    }
 }
 
 fn internal(error: &glassbox_model::ModelError) -> SubjectError {

@@ -119,19 +119,10 @@ impl NativeSubject {
         let capacity = session.capacity();
         let generation = Generation::new(&self.model, &self.tokenizer, &self.workers, session, &prompt.ids, &settings);
         let mut generation = generation.map_err(|error| trouble_of(&error))?;
-        let mut first_token = Vec::new();
-        let mut first_token_ms = None;
-        while let Some(step) = generation.next_step().map_err(|error| trouble_of(&error))? {
-            if let Some(found) = step.logits.iter().position(|logit| !logit.is_finite()) {
-                let message =
-                    format!("the logit of token {found} is {} after `{}`", step.logits[found], self.tokenizer.token_name(step.id));
-                return Err(SubjectError::new(FailureClass::Numeric, message));
-            }
-            if first_token_ms.is_none() {
-                first_token_ms = Some(milliseconds(started));
-                first_token = self.candidates(&step.logits);
-            }
-        }
+        // Taken before the first step: where that token ends the answer, it is what explains the empty answer.
+        let first_token = self.candidates(generation.logits());
+        let first_token_ms = milliseconds(started);
+        while generation.next_step().map_err(|error| trouble_of(&error))?.is_some() {}
         let (told, _) = generation.finish();
         let finish = match told.finish_reason {
             FinishReason::EndToken => glassbox_record::FinishReason::EndOfTurn,
@@ -153,7 +144,7 @@ impl NativeSubject {
             },
             answer_tokens: told.ids.len(),
             first_token,
-            timing: Timing { first_token_ms: first_token_ms.unwrap_or(total_ms), total_ms },
+            timing: Timing { first_token_ms, total_ms },
         };
         Ok(Told { prompt, ids: told.ids, capacity, answer })
     }
@@ -231,6 +222,7 @@ impl Subject for NativeSubject {
 fn trouble_of(error: &GenerationError) -> SubjectError {
     let class = match error {
         GenerationError::PromptTooLong { .. } => FailureClass::ContextTooLong,
+        GenerationError::NotFinite { .. } => FailureClass::Numeric,
         GenerationError::Sampling(_) => FailureClass::Rejected,
         _ => FailureClass::Internal,
     };

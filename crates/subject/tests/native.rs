@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use glassbox_checkpoint::Checkpoint;
 use glassbox_mechanisms::{Kernels, Workers};
 use glassbox_model::Model;
-use glassbox_record::{FailureClass, Message, Piece, Request, Role, Sampling};
+use glassbox_record::{FailureClass, FinishReason, Message, Piece, Request, Role, Sampling};
 use glassbox_subject::{Capability, NativeSubject, Subject, Watch};
 use glassbox_tensor::Bytes;
 
@@ -27,24 +27,35 @@ fn specimen() -> NativeSubject {
     subject_of(&Checkpoint::open(folder()).expect("the model is committed"), 1, LIMIT)
 }
 
-/// The built-in model with one of its files, an object of JSON, changed.
-fn changed(file: &str, change: impl Fn(&mut serde_json::Map<String, serde_json::Value>)) -> NativeSubject {
+/// The built-in model with the bytes of one of its files changed.
+fn changed_bytes(file: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) -> NativeSubject {
     let files = FILES.map(|name| {
         let bytes = std::fs::read(folder().join(name)).expect("the model is committed");
-        if name != file {
-            return (name.to_owned(), Bytes::new(bytes));
-        }
-        let mut object = serde_json::from_slice(&bytes).expect("JSON");
-        change(&mut object);
-        (name.to_owned(), Bytes::new(serde_json::to_vec(&object).expect("JSON")))
+        (name.to_owned(), Bytes::new(if name == file { change(bytes) } else { bytes }))
     });
     subject_of(&Checkpoint::from_parts("changed", files.to_vec()).expect("whole"), 1, LIMIT)
+}
+
+/// The built-in model with one of its files, an object of JSON, changed.
+fn changed(file: &str, change: impl Fn(&mut serde_json::Map<String, serde_json::Value>)) -> NativeSubject {
+    changed_bytes(file, |bytes| {
+        let mut object = serde_json::from_slice(&bytes).expect("JSON");
+        change(&mut object);
+        serde_json::to_vec(&object).expect("JSON")
+    })
 }
 
 /// The built-in model without its chat template.
 fn without_template() -> NativeSubject {
     changed("tokenizer_config.json", |config| {
         config.remove("chat_template").expect("the specimen has a template");
+    })
+}
+
+/// The built-in model, for which these tokens end the turn.
+fn ending_with(ids: &[u32]) -> NativeSubject {
+    changed("generation_config.json", |config| {
+        config.insert("eos_token_id".to_owned(), ids.into());
     })
 }
 
@@ -188,6 +199,33 @@ fn a_model_without_a_template_is_asked_in_plain_text_with_the_same_spans() {
     let prompt: String = plain.tokens[..plain.spans[5].first_token].iter().map(|token| token.text.as_str()).collect();
     assert!(prompt.contains("Answer from the numbered documents.\nDocuments:\n[1] The colour of Zorvex is amber.\n"), "{prompt}");
     assert!(!prompt.contains("<|user|>"), "{prompt}");
+}
+
+#[test]
+fn an_answer_that_ends_at_once_shows_the_first_token_that_ended_it() {
+    let told = specimen().answer(&request(0)).expect("answers");
+    let first = told.first_token[0].id;
+    let ended = ending_with(&[first]).answer(&request(0)).expect("answers");
+    assert_eq!((ended.text.as_str(), ended.answer_tokens, ended.finish), ("", 0, FinishReason::EndOfTurn));
+    assert_eq!(ended.first_token, told.first_token);
+    assert!(ended.timing.first_token_ms <= ended.timing.total_ms);
+}
+
+#[test]
+fn a_model_that_computes_no_numbers_fails_by_its_class_even_where_it_would_end_at_once() {
+    let last_norm = |bytes: Vec<u8>| {
+        let header = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+        let tensors: serde_json::Value = serde_json::from_slice(&bytes[8..header]).expect("JSON");
+        let at = header + tensors["model.norm.weight"]["data_offsets"][0].as_u64().expect("a number") as usize;
+        [&bytes[..at], &0x7E00_u16.to_le_bytes(), &bytes[at + 2..]].concat()
+    };
+    let broken = changed_bytes("model.safetensors", last_norm);
+    // No token at all is asked for, so nothing but the prompt's own row can tell.
+    for max_tokens in [0, 12] {
+        let error = broken.answer(&Request { max_tokens, ..request(0) }).expect_err("nothing can be chosen");
+        assert_eq!(error.class, FailureClass::Numeric);
+        assert!(error.message.contains("the logit of token 0 is NaN after"), "{}", error.message);
+    }
 }
 
 #[test]

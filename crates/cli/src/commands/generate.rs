@@ -3,13 +3,13 @@
 use std::num::NonZeroUsize;
 
 use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Session, Settings};
-use glassbox_lens::NextTokens;
+use glassbox_lens::log_probability;
 use serde::Serialize;
 
 use crate::args::Generate;
 use crate::exit::{Exit, Failure};
 use crate::opened::{Opened, Read};
-use crate::{Outcome, signals, terminal};
+use crate::{Outcome, not_finite, signals, terminal};
 
 /// The document of `--json`.
 #[derive(Serialize)]
@@ -58,16 +58,16 @@ pub(crate) fn run(command: &Generate) -> Outcome {
     let mut generation =
         Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(|error| {
             let too_long = matches!(error, GenerationError::PromptTooLong { .. }) && command.context.is_none();
-            let failure = failure(error);
+            let failure = failure(&opened, &prompt.ids, error);
             if too_long { failure.hint(opened.made_for_hint()) } else { failure }
         })?;
     let mut tokens = Vec::new();
     let mut interrupted = false;
-    while let Some(step) = generation.next_step().map_err(failure)? {
+    let mut ids = prompt.ids.clone();
+    while let Some(step) = generation.next_step().map_err(|error| failure(&opened, &ids, error))? {
+        ids.push(step.id);
         if command.json {
-            let next = NextTokens::of(&step.logits, step.logits.len());
-            let chosen = next.top.iter().find(|token| token.id == step.id);
-            let log_probability = chosen.map(|token| token.log_probability).filter(|value| value.is_finite());
+            let log_probability = log_probability(&step.logits, step.id);
             tokens.push(Token { id: step.id, text: opened.token_text(step.id), log_probability });
         } else {
             terminal::print(&step.text)?;
@@ -107,6 +107,10 @@ fn context_for(command: &Generate, opened: &Opened, prompt: &Read) -> usize {
     command.context.map_or(wanted.min(opened.made_for()), NonZeroUsize::get)
 }
 
-fn failure(error: GenerationError) -> Failure {
-    Failure::usage(error)
+/// Why there is no next token after `ids`.
+fn failure(opened: &Opened, ids: &[u32], error: GenerationError) -> Failure {
+    match error {
+        GenerationError::NotFinite { .. } => not_finite::failure(opened, ids),
+        error => Failure::usage(error),
+    }
 }

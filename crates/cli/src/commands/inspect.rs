@@ -12,7 +12,7 @@ use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, Poo
 use crate::args::Inspect;
 use crate::exit::{Exit, Failure};
 use crate::opened::{Opened, Read};
-use crate::{Outcome, output, terminal};
+use crate::{Outcome, not_finite, output, terminal};
 
 /// Cells along the edge of a drawn map; more than about two a pixel column would not be seen.
 const MAX_EDGE: usize = 256;
@@ -23,6 +23,10 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
     }
     let patterns = patterns(&command.site)?;
     let opened = Opened::open(&command.model)?;
+    if let Some(context) = command.context {
+        // A context that could never be had is refused, however short the prompt.
+        Session::new(&opened.model, context.get(), opened.memory_limit)?;
+    }
     let prompt = match &command.text {
         Some(text) => opened.read(text, command.chat, command.system.as_deref())?,
         None => opened.read_ids(&command.ids)?,
@@ -51,13 +55,13 @@ fn patterns(sites: &[String]) -> Result<Vec<SitePattern>, Failure> {
 
 fn save_sites(command: &Inspect, patterns: Vec<SitePattern>, out: &Path, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
     let mut capture = Capture::new(patterns, command.out_limit_mib.saturating_mul(1 << 20));
-    watch(opened, prompt, Rows::All, &mut capture)?;
-    capture.write(out).map_err(|error| match error {
-        glassbox_lens::CaptureError::Write { .. } => Failure::output(error),
-        _ => Failure::usage(error),
-    })?;
-    terminal::remark(&format!("wrote {}", out.display()));
-    Ok(())
+    let logits = watch(opened, prompt, Rows::All, &mut capture)?;
+    output::write(out, &capture.safetensors().map_err(Failure::usage)?)?;
+    if command.site.iter().any(|site| site == "*") && !command.site.iter().any(|site| site.starts_with("blocks.")) {
+        terminal::remark("`*` chooses the sites outside the blocks; `*,blocks.*.*` chooses all");
+    }
+    // The file is written all the same: it is what one needs to find where such numbers come from.
+    not_finite::check_logits(opened, &prompt.ids, &logits)
 }
 
 fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
@@ -86,11 +90,14 @@ fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure
 
 fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspection, Failure> {
     let tokens = prompt.ids.len();
-    let mut all_rows = AttentionStatistics::new(0..tokens, Vec::new());
+    let windows = opened.model.blueprint().layers.iter().map(|layer| layer.window.keys()).collect();
+    let mut all_rows = AttentionStatistics::new(0..tokens, Vec::new()).with_windows(windows);
     let ranges = prompt.spans.iter().map(|span| span.first_token..span.first_token + span.tokens).collect();
     let mut last_row = AttentionStatistics::new(tokens.saturating_sub(1)..tokens, ranges);
     let logits = watch(opened, prompt, Rows::Last, &mut Panel::new(vec![&mut all_rows, &mut last_row]))?;
+    not_finite::check_logits(opened, &prompt.ids, &logits)?;
     let heads = all_rows.finish();
+    not_finite::check_heads(opened, &prompt.ids, &heads)?;
     let chosen = chosen_heads(command, &heads)?;
     let refs: Vec<HeadRef> = chosen.iter().map(|(head, _)| *head).collect();
     let mut maps = HeadMaps::new(&refs, tokens, MAX_EDGE);
@@ -153,7 +160,7 @@ fn summary(all: &HeadStatistics, last: HeadStatistics) -> HeadSummary {
 /// The heads that the user named, or the most telling ones.
 fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(HeadRef, String)>, Failure> {
     if command.heads.is_empty() {
-        return Ok(choose_heads(heads, command.max_heads));
+        return Ok(choose_heads(heads, command.max_heads.get()));
     }
     let find = |text: &String| {
         let parts = text.split_once('.').and_then(|(layer, head)| Some((layer.parse().ok()?, head.parse().ok()?)));
@@ -164,7 +171,13 @@ fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(Head
             Failure::usage(anyhow::anyhow!("the model has no head `{text}`; wanted layer.head from 0.0 to {last}"))
         })
     };
-    command.heads.iter().map(find).collect()
+    let chosen = command.heads.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    match chosen.iter().enumerate().find(|(index, head)| chosen[..*index].contains(head)) {
+        Some((_, (head, _))) => {
+            Err(Failure::usage(anyhow::anyhow!("--heads names head {}.{} twice; wanted each once", head.layer, head.head)))
+        }
+        None => Ok(chosen),
+    }
 }
 
 fn watch(opened: &Opened, prompt: &Read, rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {

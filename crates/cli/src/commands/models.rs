@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use glassbox_checkpoint::{Checkpoint, Usable, models_in};
+use glassbox_checkpoint::{CachedModel, Checkpoint, Usable, models_in};
+use glassbox_model::Model;
 use glassbox_text::{ChatTemplate, Tokenizer};
 use serde::Serialize;
 
@@ -49,15 +50,15 @@ fn list(folder: &Path, json: bool) -> Outcome {
         return Err(Failure::usage(anyhow::anyhow!("`{}`: wanted a folder with models, found {}", folder.display(), found_at(folder))));
     }
     for local in models_in(folder)? {
-        let (usable, note) = match Checkpoint::open(&local.path) {
-            Ok(_) => (true, String::new()),
-            Err(error) => (false, cannot_be_opened(&error.to_string())),
+        let (usable, note) = match cannot_be_run(&local.path) {
+            None => (true, String::new()),
+            Some(reason) => (false, reason),
         };
         let bytes = std::fs::metadata(&local.path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         models.push(Listed { model: local.path.display().to_string(), place: folder.display().to_string(), bytes, usable, note });
     }
     for cached in hub_cache().models()? {
-        let (usable, note) = note(&cached.usable);
+        let (usable, note) = note(&cached);
         let model =
             if cached.refs.iter().any(|name| name == "main") { cached.name } else { format!("{}@{}", cached.name, cached.revision) };
         models.push(Listed { model, place: "Hugging Face cache".to_owned(), bytes: Some(cached.bytes), usable, note });
@@ -74,9 +75,33 @@ fn list(folder: &Path, json: bool) -> Outcome {
     Ok(Exit::Success)
 }
 
-/// Why not, in short: the remedy after the semicolon is for whoever tries to open it.
+/// Why a model cannot be run, told from its headers and settings; none where they say that it can.
+fn cannot_be_run(path: &Path) -> Option<String> {
+    let checkpoint = match Checkpoint::open(path) {
+        Ok(checkpoint) => checkpoint,
+        Err(error) => return Some(cannot_be_opened(&error.to_string())),
+    };
+    Model::blueprint_of(&checkpoint).err().map(|error| format!("cannot be run: {}", without_remedy(&error.to_string())))
+}
+
 fn cannot_be_opened(reason: &str) -> String {
-    format!("cannot be opened: {}", reason.split(';').next().unwrap_or(reason))
+    format!("cannot be opened: {}", without_remedy(reason))
+}
+
+/// An error in short: the remedy after the semicolon is for whoever tries to open it. A semicolon inside brackets or a quotation is part of
+/// what was found.
+fn without_remedy(error: &str) -> &str {
+    let (mut depth, mut quoted) = (0_usize, false);
+    for (at, character) in error.char_indices() {
+        match character {
+            '`' => quoted = !quoted,
+            '(' | '[' if !quoted => depth += 1,
+            ')' | ']' if !quoted => depth = depth.saturating_sub(1),
+            ';' if !quoted && depth == 0 => return &error[..at],
+            _ => {}
+        }
+    }
+    error
 }
 
 fn found_at(path: &Path) -> String {
@@ -86,9 +111,11 @@ fn found_at(path: &Path) -> String {
     }
 }
 
-fn note(usable: &Usable) -> (bool, String) {
-    match usable {
-        Usable::Folder => (true, String::new()),
+fn note(cached: &CachedModel) -> (bool, String) {
+    let usable = |path: &Path, note: String| cannot_be_run(path).map_or((true, note), |reason| (false, reason));
+    match &cached.usable {
+        Usable::Folder => usable(&cached.folder, String::new()),
+        Usable::Gguf(files) if files.len() == 1 => usable(&cached.folder.join(&files[0]), files[0].clone()),
         Usable::Gguf(files) => (true, files.join(", ")),
         Usable::No(reason) => (false, cannot_be_opened(reason)),
         _ => (false, "unknown to this version".to_owned()),
@@ -175,5 +202,22 @@ fn size(bytes: u64) -> String {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / f64::from(1 << 10)),
         _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_ends_before_the_remedy_and_not_inside_brackets_or_a_quotation() {
+        for (error, short) in [
+            ("a: wanted b, found c; do d", "a: wanted b, found c"),
+            ("a: found 3 (in 2 parts; one is missing); fetch it", "a: found 3 (in 2 parts; one is missing)"),
+            ("a: found `x;y)`; do d; or e", "a: found `x;y)`"),
+            ("a: nothing to do", "a: nothing to do"),
+        ] {
+            assert_eq!(without_remedy(error), short);
+        }
     }
 }

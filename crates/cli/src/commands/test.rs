@@ -54,8 +54,10 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
     let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, opened.model, opened.workers, opened.memory_limit);
     let subject = subject.map_err(Failure::usage)?;
     let bar = terminal::progress(0, "asking", choice.quiet);
+    let begun = std::cell::Cell::new(false);
     let mut listener = |event: &Event| match event {
         Event::Started { run, planned, finished_before } => {
+            begun.set(true);
             bar.set_length(*planned as u64);
             bar.set_position(*finished_before as u64);
             if !choice.quiet {
@@ -85,12 +87,14 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
         },
     );
     bar.finish_and_clear();
-    let finished = finished.map_err(suite_failure)?;
+    // Only what was begun can go on.
+    let go_on = |failure: Failure| if begun.get() { failure.resumable() } else { failure };
+    let finished = finished.map_err(|error| go_on(suite_failure(error)))?;
     if finished.verdicts.is_none() {
         terminal::remark(&format!("interrupted; go on with --resume {}", finished.folder.display()));
         return Ok(Exit::Interrupted);
     }
-    show(&finished.folder, lang, choice)?;
+    show(&finished.folder, lang, choice).map_err(go_on)?;
     Ok(Exit::of_suite(finished.exit_code(choice.strict)))
 }
 

@@ -134,6 +134,69 @@ fn settings_out_of_range_are_refused_by_name() {
 }
 
 #[test]
+fn a_negative_number_is_a_value_and_refused_by_the_range_of_its_setting() {
+    let desk = Desk::new();
+    for (setting, value, words) in [
+        ("--temperature", "-1", "temperature is -1; wanted 0 or more"),
+        ("--temperature", "-1e-3", "temperature is -0.001; wanted 0 or more"),
+        ("--min-p", "-0.5", "min-p is -0.5; wanted 0 to 1"),
+        ("--top-p", "-1", "top-p is -1; wanted more than 0"),
+        ("--repetition-penalty", "-2", "repetition penalty is -2; wanted more than 0"),
+        ("--top-k", "-1", "'-1' for '--top-k <K>': wanted a whole number from 0 on"),
+        ("--seed", "-1", "'-1' for '--seed <SEED>': wanted a whole number from 0 on"),
+        ("--seed", "99999999999999999999", "wanted a smaller number"),
+        ("-n", "-5", "wanted a whole number from 0 on"),
+        ("--context", "-4", "wanted a whole number from 1 on"),
+        ("-t", "-2", "wanted a whole number from 1 on"),
+        ("--stop", "", "wanted a text; leave it out to stop at none"),
+    ] {
+        desk.refuses(&["generate", "x", setting, value], 2, &[words]);
+    }
+    for value in ["-1", "-1,2", "1,-2"] {
+        desk.refuses(&["inspect", "--ids", value], 2, &["wanted token ids with commas between them"]);
+    }
+    desk.refuses(&["inspect", "x", "--top", "-1"], 2, &["wanted a whole number from 0 on"]);
+    desk.refuses(&["test", "evidence", "--limit", "-1"], 2, &["wanted a whole number from 0 on"]);
+    // Where any text is right, a number below zero is one.
+    assert_eq!(desk.ok(&["generate", "x", "-n", "4", "--stop", "-1"]), desk.ok(&["generate", "x", "-n", "4"]));
+    desk.ok(&["inspect", "-1"]);
+}
+
+#[test]
+fn the_smallest_temperature_takes_the_most_probable_token() {
+    let desk = Desk::new();
+    let greedy = desk.ok(&["generate", PROMPT, "--chat", "-n", "8"]);
+    for temperature in ["1e-38", "1e-45", "1e-9"] {
+        assert_eq!(desk.ok(&["generate", PROMPT, "--chat", "-n", "8", "--temperature", temperature, "--seed", "3"]), greedy);
+    }
+}
+
+#[test]
+fn more_threads_than_can_be_of_use_are_not_started_and_change_nothing() {
+    let desk = Desk::new();
+    for threads in ["2000", "100000", "18446744073709551615"] {
+        let told = desk.run(&["generate", PROMPT, "-n", "4", "-t", threads]);
+        assert_eq!((told.code, told.out), (0, desk.ok(&["generate", PROMPT, "-n", "4", "-t", "1"])));
+        assert!(told.err.starts_with(&format!("{threads} threads on ")) && told.err.contains("with the same result"), "{}", told.err);
+    }
+}
+
+#[test]
+fn the_first_example_of_the_help_pleases_in_both_languages() {
+    let desk = Desk::new();
+    for (lang, answer) in [("en", "Eldstad\n"), ("zh-CN", "梅莫城\n")] {
+        let mut help = desk.command(&["generate", "--help"]);
+        help.env("GLASSBOX_LANG", lang);
+        let help = crate::desk::told(help).out;
+        let example = help.lines().find_map(|line| line.trim().strip_prefix("glassbox ")).expect("an example");
+        let (flags, rest) = example.split_once('"').expect("a quoted text");
+        let question = rest.split_once('"').expect("its end").0;
+        let args: Vec<&str> = flags.split_whitespace().chain([question]).collect();
+        assert_eq!(desk.ok(&args), answer, "{example}");
+    }
+}
+
+#[test]
 fn a_model_without_a_tokenizer_says_what_works_without_one() {
     let desk = Desk::new();
     desk.refuses(&["generate", "-m", &tiny("llama-gqa"), "x"], 2, &["no tokenizer", "`glassbox inspect --ids 1,5,9` needs no tokenizer"]);

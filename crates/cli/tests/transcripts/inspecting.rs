@@ -112,6 +112,39 @@ fn sites_are_saved_under_their_names_with_the_axes_of_the_table() {
 }
 
 #[test]
+fn a_star_alone_says_what_it_leaves_out() {
+    let desk = Desk::new();
+    let model = tiny("llama-gqa");
+    let save = |sites: &str| desk.run(&["inspect", "-m", &model, "--ids", "1,5", "--site", sites, "--out", "acts.safetensors"]).err;
+    let words = "`*` chooses the sites outside the blocks; `*,blocks.*.*` chooses all";
+    assert!(save("*").contains(words));
+    assert!(!save("*,blocks.*.*").contains(words) && !save("logits").contains(words));
+}
+
+#[test]
+fn the_numbers_of_a_document_stand_in_rows() {
+    let desk = Desk::new();
+    let ids: Vec<String> = (0..471).map(|position| (300 + position * 37 % 2_000).to_string()).collect();
+    let text = desk.ok(&["inspect", "--ids", &ids.join(","), "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let numbers: usize =
+        document["maps"].as_array().expect("maps").iter().map(|map| map["weights"].as_array().expect("weights").len()).sum();
+    // A number of f32 has at most 9 digits that say something, with sign, point, exponent and comma at most 16 characters.
+    assert!(text.len() < 16 * numbers && text.lines().count() < 10_000, "{} bytes, {} lines", text.len(), text.lines().count());
+    let compact = serde_json::to_string(&document).expect("JSON").len();
+    assert!(text.len() < compact + compact / 10, "{} bytes instead of {compact}", text.len());
+}
+
+#[test]
+fn one_token_has_no_entropy_to_measure() {
+    let desk = Desk::new();
+    let model = tiny("llama-gqa");
+    let document = desk.json(&["inspect", "-m", &model, "--ids", "3", "--json"]);
+    assert!(document["heads"].as_array().expect("heads").iter().all(|head| head["normalised_entropy"].is_null()));
+    assert!(desk.ok(&["inspect", "-m", &model, "--ids", "3"]).contains("there is nothing to measure"));
+}
+
+#[test]
 fn a_page_of_two_thousand_tokens_stays_below_ten_megabytes() {
     let desk = Desk::new();
     let ids: Vec<String> = (0..2_000).map(|position| (300 + position * 37 % 2_000).to_string()).collect();
@@ -165,6 +198,9 @@ fn impossible_choices_are_refused_before_anything_is_written() {
         (with_ids(&["--site", "blocks.*.attn.patern", "--out", "a.st"]), "did you mean `blocks.*.attn.pattern`?"),
         (with_ids(&["--site", "blocks.9.attn.q", "--out", "a.st"]), "chose no site of this model"),
         (with_ids(&["--site", "blocks.x.attn.q", "--out", "a.st"]), "`x` names no layer"),
+        (with_ids(&["--heads", "0.0,1.1,0.0"]), "--heads names head 0.0 twice; wanted each once"),
+        (with_ids(&["--max-heads", "0"]), "wanted a whole number from 1 on"),
+        (with_ids(&["--context", "500000000"]), "cache"),
         (with_ids(&["--site", "logits"]), "--out"),
         (with_ids(&["--out", "a.st"]), "--site"),
         (with_ids(&["--site", "logits", "--out", "a.st", "--out-limit-mib", "0"]), "more than 0 bytes"),

@@ -42,6 +42,32 @@ fn the_list_has_the_built_in_model_local_ones_and_the_cache() {
 }
 
 #[test]
+fn a_model_that_no_family_runs_is_listed_with_the_reason() {
+    let desk = Desk::new();
+    let put = |name: &str, change: &dyn Fn(&str) -> String| {
+        for file in ["config.json", "model.safetensors"] {
+            let bytes = std::fs::read(format!("{}/{file}", tiny("llama-gqa"))).expect("the fixture is committed");
+            let config = || change(std::str::from_utf8(&bytes).expect("text")).into_bytes();
+            desk.put(&format!("here/{name}/{file}"), if file == "config.json" { config() } else { bytes.clone() });
+        }
+    };
+    put("good", &str::to_owned);
+    put("mamba", &|config| config.replace("\"model_type\": \"llama\"", "\"model_type\": \"mamba\""));
+    put("spiral", &|config| config.replace("\"rope_type\": \"default\"", "\"rope_type\": \"spiral\""));
+    let document = desk.json(&["models", "list", "here", "--json"]);
+    let of = |name: &str| {
+        let models = document["models"].as_array().expect("a list");
+        let model = models.iter().find(|model| model["model"] == format!("here/{name}")).expect("listed");
+        (model["usable"].as_bool().expect("a truth"), model["note"].as_str().expect("a text").to_owned())
+    };
+    assert_eq!(of("good"), (true, String::new()));
+    for (name, words) in [("mamba", "no family reads model_type `mamba`"), ("spiral", "spiral")] {
+        let (usable, note) = of(name);
+        assert!(!usable && note.starts_with("cannot be run: ") && note.contains(words), "{note}");
+    }
+}
+
+#[test]
 fn a_folder_named_for_the_list_must_be_one() {
     let desk = Desk::new();
     desk.put("notes.txt", "");

@@ -90,7 +90,7 @@ fn a_setting_that_is_not_understood_is_refused_by_name() {
     let old = with_settings(&desk, "old", &[("rope_parameters", Value::Null), ("rope_theta", json!(10000.0)), ("rope_scaling", spiral)]);
     desk.refuses(&["inspect", "-m", &old, "--ids", "1"], 2, &words);
     let other = with_settings(&desk, "other", &[("model_type", json!("mamba"))]);
-    desk.refuses(&["inspect", "-m", &other, "--ids", "1"], 2, &["mamba", "llama"]);
+    desk.refuses(&["inspect", "-m", &other, "--ids", "1"], 2, &["mamba", "llama", "\nhint:  take a model of these"]);
     let novel = with_settings(&desk, "novel", &[("attention_twist", json!(3))]);
     desk.refuses(&["inspect", "-m", &novel, "--ids", "1"], 2, &["novel/config.json", "attention_twist"]);
     // The same key with a reason why it is harmless.
@@ -113,7 +113,7 @@ fn a_folder_that_may_not_be_read_says_so() {
         let below = ["inspect", "-m", "shut/model.gguf", "--ids", "1"];
         for args in [&["inspect", "-m", "shut", "--ids", "1"][..], &below, &["models", "list", "shut"], &["test", "shut/suite.yaml"]] {
             let told = desk.run(args);
-            crate::desk::check_refusal(&told, args, 2, &["shut", "ermission denied"]);
+            crate::desk::check_refusal(&told, args, 2, &["shut", "ermission denied", "hint: "]);
         }
     }
     std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o755)).expect("the owner may");
@@ -123,6 +123,9 @@ fn a_folder_that_may_not_be_read_says_so() {
     for args in [&["inspect", "-m", "./loop", "--ids", "1"][..], &["models", "list", "loop"], &["test", "loop"]] {
         let told = desk.run(args);
         crate::desk::check_refusal(&told, args, 2, &["loop", "symbolic links"]);
+        if args[0] == "inspect" {
+            assert!(told.err.contains("\nhint:  check the path"), "{told:?}");
+        }
     }
 }
 
@@ -173,4 +176,51 @@ fn place(text: &str, part: &str) -> (usize, usize) {
     let start = text.find(part).expect("it was just put there");
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     (text[..start].matches('\n').count() + 1, start - line_start + 1)
+}
+
+/// The built-in model as a folder, one stored number of a tensor replaced by half-precision NaN.
+fn with_a_nan(desk: &Desk, name: &str, tensor: &str, number: usize) -> String {
+    for entry in std::fs::read_dir(crate::desk::repository("specimens/specimen")).expect("the specimen is committed") {
+        let path = entry.expect("readable").path();
+        let file = path.file_name().expect("a file").to_string_lossy().into_owned();
+        if path.is_file() {
+            let mut bytes = std::fs::read(&path).expect("readable");
+            if file == "model.safetensors" {
+                let header = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+                let tensors: Value = serde_json::from_slice(&bytes[8..header]).expect("JSON");
+                assert_eq!(tensors[tensor]["dtype"], "F16");
+                let at = header + tensors[tensor]["data_offsets"][0].as_u64().expect("a number") as usize + 2 * number;
+                bytes[at..at + 2].copy_from_slice(&0x7E00_u16.to_le_bytes());
+            }
+            desk.put(&format!("{name}/{file}"), bytes);
+        }
+    }
+    name.to_owned()
+}
+
+#[test]
+fn a_model_that_computes_no_numbers_is_refused_at_the_site_where_that_begins() {
+    let desk = Desk::new();
+    // A key's projection in block 1, the last norm, and the vector of token 300 of a vocabulary of 256 numbers each.
+    let key = with_a_nan(&desk, "key", "model.layers.1.self_attn.k_proj.weight", 0);
+    let norm = with_a_nan(&desk, "norm", "model.norm.weight", 3);
+    let token = with_a_nan(&desk, "token", "model.embed_tokens.weight", 300 * 256);
+    let words = ["computes NaN at `blocks.1.attn.k`, row 0 (`h", "wanted finite numbers", "\nhint:  suspect the weights"];
+    for args in [
+        &["generate", "-m", &key, "hi"][..],
+        &["generate", "-m", &key, "hi", "--json"],
+        &["inspect", "-m", &key, "hi"],
+        &["inspect", "-m", &key, "hi", "--json"],
+        &["inspect", "-m", &key, "hi", "--html", "a.html", "--png", "a.png", "--svg", "a.svg"],
+    ] {
+        let told = desk.refuses(args, 2, &words);
+        assert_eq!(told.out, "", "{args:?}");
+    }
+    desk.refuses(&["inspect", "-m", &norm, "hi"], 2, &["NaN at `norm.out`"]);
+    // Embedding and unembedding are one matrix: the logit of the token is NaN wherever it is not read.
+    desk.refuses(&["generate", "-m", &token, "hi", "--temperature", "1"], 2, &["NaN at `logits`"]);
+    desk.refuses(&["inspect", "-m", &token, "--ids", "1,2,300,4"], 2, &["NaN at `embed.out`, row 2"]);
+    // The numbers themselves can be saved, to find where they come from, but not without a word.
+    let told = desk.run(&["inspect", "-m", &key, "hi", "--site", "blocks.*.attn.k", "--out", "k.safetensors"]);
+    assert!(told.code == 2 && told.err.contains("wrote k.safetensors") && told.err.contains("computes NaN"), "{told:?}");
 }

@@ -174,6 +174,31 @@ fn a_report_is_made_again_from_the_record_in_another_language() {
 }
 
 #[test]
+fn a_report_is_not_made_of_verdicts_that_the_record_does_not_bear_out() {
+    let desk = desk_with(3, FAILS);
+    desk.run(&["test", "suite.yaml"]);
+    let run = folder_of(&desk);
+    let (trials, page) = (format!("{run}/trials.jsonl"), desk.text(&format!("{run}/report.html")));
+    let whole = desk.text(&trials);
+    let lines: Vec<&str> = whole.lines().collect();
+    desk.put(&trials, format!("{}\n", lines[..lines.len() - 2].join("\n")));
+    let (all, left) = (lines.len() - 1, lines.len() - 3);
+    let words = [
+        format!("were made from {all} answers of {all} trials"),
+        format!("`trials.jsonl` now holds {left} answers of {all} trials"),
+        format!("judge anew with suite `tiny`: `glassbox test SUITE --resume {run}`"),
+    ];
+    desk.refuses(&["report", "last"], 2, &words.each_ref().map(String::as_str));
+    assert_eq!(desk.text(&format!("{run}/report.html")), page, "the old page is not touched");
+    // What the message says helps: the two are asked again.
+    assert_eq!(desk.run(&["test", "suite.yaml", "--resume", &run]).code, 100);
+    desk.ok(&["report", "last"]);
+    // An answer that was changed with all counts the same is found too.
+    desk.put(&trials, whole.replacen("\"text\":\"", "\"text\":\"xyzzyq0 ", 1));
+    desk.refuses(&["report", "last"], 2, &["`trials.jsonl` was changed since"]);
+}
+
+#[test]
 fn a_run_that_is_not_there_is_refused() {
     let desk = desk_with(3, PASSES);
     std::fs::create_dir(desk.path("empty")).expect("writable");
@@ -213,7 +238,7 @@ fn ctrl_c_ends_with_130_and_the_run_goes_on_to_the_same_verdicts() {
     let run = folder_of(&desk);
     assert!(err.contains("interrupted") && err.contains(&format!("--resume {run}")), "{err}");
     assert!(!desk.path(&run).join("verdicts.json").exists(), "an interrupted run has no verdicts");
-    desk.refuses(&["report", &run], 2, &["is not finished", "--resume"]);
+    desk.refuses(&["report", &run], 2, &["is not finished", " trials are answered", "with suite `tiny`", &format!("--resume {run}")]);
     let trials_before = desk.text(&format!("{run}/trials.jsonl")).lines().count();
 
     desk.ok(&["test", "suite.yaml", "--resume", "last"]);

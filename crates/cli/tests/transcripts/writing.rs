@@ -32,12 +32,15 @@ fn a_full_device_says_so_and_ends_with_1() {
     let desk = Desk::new();
     for output in [&["--html"][..], &["--png"], &["--svg"], &["--site", "logits", "--out"]] {
         let args = [&["inspect", "x"], output, &["/dev/full"]].concat();
-        desk.refuses(&args, 1, &["cannot write `/dev/full`", "No space left", "free some space"]);
+        let told = desk.refuses(&args, 1, &["cannot write `/dev/full`", "No space left", "free some space"]);
+        assert!(!told.err.contains("--resume"), "there is no run to go on with: {}", told.err);
     }
     for args in [&["generate", "x"][..], &["inspect", "x"], &["sites"], &["models", "list", "--json"], &["completions", "bash"]] {
         let mut command = desk.command(args);
         command.stdout(std::fs::File::options().write(true).open("/dev/full").expect("Linux has it"));
-        check_refusal(&told(command), args, 1, &["cannot write to standard output", "No space left"]);
+        let told = told(command);
+        check_refusal(&told, args, 1, &["cannot write to standard output", "No space left"]);
+        assert!(!told.err.contains("--resume"), "there is no run to go on with: {}", told.err);
     }
 }
 
@@ -100,7 +103,11 @@ fn check_after_full_disk(desk: &Desk, told: &Told, kilobytes: usize) {
     for name in desk.names().iter().filter(|name| name.ends_with("report.html")) {
         assert!(desk.text(name).trim_end().ends_with("</html>"), "{name} is cut");
     }
-    if desk.names().iter().any(|name| name.ends_with("manifest.json")) {
+    let begun = desk.names().iter().any(|name| name.ends_with("manifest.json"));
+    // Only what was begun can go on, and that is said once.
+    assert_eq!(told.err.matches("--resume last").count(), usize::from(begun), "{kilobytes} KiB: {told:?}");
+    assert!(begun || !desk.names().iter().any(|name| name.starts_with("runs/")), "{kilobytes} KiB: {:?}", desk.names());
+    if begun {
         let resumed = desk.run(&["test", "suite.yaml", "--resume", "last"]);
         assert!(resumed.code == 0 && resumed.out.contains("Verdict: PASS"), "{kilobytes} KiB: {resumed:?}");
         check_no_litter(desk);

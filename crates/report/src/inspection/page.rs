@@ -6,7 +6,7 @@ use askama::Template;
 use glassbox_record::{HeadSummary, Inspection, PooledMap};
 
 use crate::texts::Texts;
-use crate::token_text::label;
+use crate::token_text::{isolated, label};
 use crate::words::percent;
 use crate::{ReportError, heat, picture};
 
@@ -39,6 +39,7 @@ struct Page<'a> {
     span_heads_open: bool,
     head_numbers: Vec<usize>,
     head_rows: Vec<GridRow>,
+    nothing_to_measure: bool,
     which_heads: String,
     pooled: String,
     maps: Vec<Map>,
@@ -100,6 +101,7 @@ pub(crate) fn html(inspection: &Inspection, t: &Texts) -> Result<String, ReportE
         span_heads_open: inspection.heads.len() <= SHORT_TABLE,
         head_numbers: (0..inspection.model.heads).collect(),
         head_rows: entropy_grid(&inspection.heads),
+        nothing_to_measure: super::nothing_to_measure(inspection),
         which_heads: t.with("which-heads", &[("shown", &inspection.maps.len()), ("all", &inspection.heads.len())]),
         pooled: if cell == 1 { t.get("not-pooled") } else { t.with("pooled", &[("cell", &cell)]) },
         rows_left_out: left_out("rows-left-out", inspection.maps.len() - rows.len()),
@@ -125,7 +127,7 @@ fn top_keys(t: &Texts, inspection: &Inspection, map: &PooledMap) -> String {
     order.sort_by(|a, b| map.last_row[*b].total_cmp(&map.last_row[*a]).then(a.cmp(b)));
     let named =
         order.iter().take(TOP_KEYS).enumerate().filter(|(index, key)| *index == 0 || map.last_row[**key] >= NAMED_FROM).map(|(_, key)| {
-            let text = label(&inspection.tokens[*key].text, 16);
+            let text = isolated(&label(&inspection.tokens[*key].text, 16));
             format!("{text} ({key}) {} %", percent(f64::from(map.last_row[*key])))
         });
     t.with("last-row-top", &[("keys", &named.collect::<Vec<_>>().join(" · "))])
@@ -187,7 +189,10 @@ fn share(mass: f64) -> GridCell {
 fn entropy_grid(heads: &[HeadSummary]) -> Vec<GridRow> {
     let mut layers: BTreeMap<usize, Vec<GridCell>> = BTreeMap::new();
     for head in heads {
-        let cell = GridCell { text: format!("{:.2}", head.normalised_entropy), class: heat::class(head.normalised_entropy) };
+        let cell = match head.normalised_entropy {
+            Some(entropy) => GridCell { text: format!("{entropy:.2}"), class: heat::class(entropy) },
+            None => GridCell { text: "–".to_owned(), class: String::new() },
+        };
         layers.entry(head.layer).or_default().push(cell);
     }
     layers.into_iter().map(|(layer, cells)| GridRow { head: layer.to_string(), cells }).collect()

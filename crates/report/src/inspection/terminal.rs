@@ -26,9 +26,13 @@ pub(crate) fn summary(inspection: &Inspection, t: &Texts, width: usize) -> Strin
         let bar = "█".repeat((BAR * token.probability).round() as usize);
         let _ = writeln!(text, "  {name}{pad}{:>7} {:>9.3} {:>7.4} {bar}", token.id, token.logit, token.probability);
     }
-    let _ = writeln!(text, "\n{}\n{}", t.get("head-grid"), t.get("head-grid-explained"));
-    let _ = writeln!(text, "  0 {} 1", SHADES.iter().collect::<String>());
-    grid(&mut text, inspection, t);
+    let _ = writeln!(text, "\n{}", t.get("head-grid"));
+    if super::nothing_to_measure(inspection) {
+        let _ = writeln!(text, "{}", t.get("head-grid-nothing"));
+    } else {
+        let _ = writeln!(text, "{}\n  0 {} 1", t.get("head-grid-explained"), SHADES.iter().collect::<String>());
+        grid(&mut text, inspection, t);
+    }
     printable(&text)
 }
 
@@ -57,7 +61,7 @@ fn grid(text: &mut String, inspection: &Inspection, t: &Texts) {
     for layer in 0..inspection.model.layers {
         let of_layer = inspection.heads.iter().filter(|head| head.layer == layer);
         let shades: String = of_layer
-            .map(|head| SHADES[((head.normalised_entropy.clamp(0.0, 1.0) * 4.0).round() as usize).min(4)])
+            .map(|head| head.normalised_entropy.map_or(' ', |entropy| SHADES[((entropy.clamp(0.0, 1.0) * 4.0).round() as usize).min(4)]))
             .flat_map(|shade| [shade, shade])
             .collect();
         let _ = writeln!(text, "  {} {layer:>3}  {shades}", t.get("layer"));

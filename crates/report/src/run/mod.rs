@@ -10,7 +10,9 @@ mod terminal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use glassbox_record::{Attempt, Digest, Judgement, Look, LookReason, Manifest, PlannedTrial, RunReader, Score, Verdicts, write_whole};
+use glassbox_record::{
+    Attempt, Digest, Judgement, Look, LookReason, Manifest, PlannedTrial, RecordError, RunReader, Score, Verdicts, write_whole,
+};
 
 use crate::ReportError;
 use crate::texts::{Lang, Texts};
@@ -32,13 +34,19 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// Where the record cannot be read, or the run is not finished.
+    /// Where the record cannot be read, the run is not finished, or its verdicts do not follow from the attempts that it holds.
     pub fn load(reader: &RunReader) -> Result<Self, ReportError> {
-        let unfinished = || ReportError::Unfinished { folder: reader.folder().to_owned() };
-        let verdicts = reader.verdicts()?.ok_or_else(unfinished)?;
-        let scores = reader.scores()?.ok_or_else(unfinished)?;
+        let (folder, suite) = (reader.folder().to_owned(), reader.manifest().fingerprint.suite.name.clone());
+        let (Some(verdicts), Some(scores)) = (reader.verdicts()?, reader.scores()?) else {
+            let answered = reader.outcomes()?.values().filter(|attempt| attempt.outcome.answer().is_some()).count();
+            return Err(ReportError::Unfinished { folder, suite, answered, planned: reader.manifest().trials });
+        };
+        reader.check_derived(&verdicts).map_err(|error| match error {
+            source @ RecordError::Stale { .. } => ReportError::Stale { folder: folder.clone(), suite, source: Box::new(source) },
+            other => other.into(),
+        })?;
         Ok(Self {
-            folder: reader.folder().to_owned(),
+            folder,
             manifest: reader.manifest().clone(),
             plan: reader.plan()?,
             outcomes: reader.outcomes()?,

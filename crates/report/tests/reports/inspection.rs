@@ -20,7 +20,7 @@ pub(crate) fn inspection(text: &str, tokens: usize, cell_tokens: usize) -> Inspe
     let head = |number: usize| HeadSummary {
         layer: number / 4,
         head: number % 4,
-        normalised_entropy: number as f64 / 24.0,
+        normalised_entropy: Some(number as f64 / 24.0),
         sink_mass: 0.1,
         mean_distance_tokens: 3.0,
         last_row_span_mass: vec![0.25, 0.001],
@@ -97,6 +97,32 @@ fn a_terminal_shows_the_ends_of_a_long_prompt() {
     let text = inspection_terminal(&inspection("ab", 2_000, 8), Lang::En, 80);
     assert!(text.contains("… 1760 …"), "{text}");
     assert!(text.lines().filter(|line| line.contains('|')).all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_prompt_of_one_token_says_that_there_is_nothing_to_measure() {
+    let mut one = inspection("a", 1, 1);
+    for head in &mut one.heads {
+        head.normalised_entropy = None;
+    }
+    let page = inspection_html(&one, Lang::En).expect("drawn");
+    page::check(&page);
+    assert!(page.contains("there is nothing to measure") && !page.contains("0 looks at one token"), "{page}");
+    let text = inspection_terminal(&one, Lang::En, 80);
+    assert!(text.contains("there is nothing to measure") && !text.contains("layer   0"), "{text}");
+}
+
+#[test]
+fn numbers_beside_a_token_written_from_right_to_left_stay_in_their_place() {
+    let page = inspection_html(&inspection("שלום", 60, 1), Lang::En).expect("drawn");
+    page::check(&page);
+    for part in
+        ["The last row reads most: \u{2068}שלום\u{2069} (0) 2 %", "unicode-bidi: isolate", "title=\"0: \u{2068}שלום\u{2069} (id 0)\""]
+    {
+        assert!(page.contains(part), "`{part}`");
+    }
+    let svg = inspection_svg(&inspection("שלום", 2_000, 8)).expect("drawn");
+    assert!(svg.contains(">\u{2068}שלום\u{2069} 0</text>"), "a tick has its number after its token");
 }
 
 #[test]

@@ -108,7 +108,11 @@ fn an_unfinished_run_is_refused_with_what_to_do() {
     let built = Building { finished: false, ..Building::default() }.build();
     let error = built.load().expect_err("no verdicts");
     assert!(matches!(error, ReportError::Unfinished { .. }));
-    assert!(error.to_string().contains("glassbox test --resume"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("3 of 3 trials are answered, and there are no verdicts; go on with suite `plain`: `glassbox test SUITE --resume ")
+    );
 }
 
 #[test]
