@@ -64,7 +64,7 @@ impl RunWriter {
             }
         }
         let (folder, run) = make_folder(runs, &new.fingerprint, now)?;
-        let begun = Self::begin(&folder, run, new, now);
+        let begun = Self::begin(&folder, &run, new, now);
         if begun.is_err() && !folder.join(MANIFEST.name).exists() {
             // Nothing but what `begin` wrote can be in there. A folder that stays all the same is only litter.
             let _ = fs::remove_dir_all(&folder);
@@ -72,13 +72,13 @@ impl RunWriter {
         begun
     }
 
-    fn begin(folder: &Path, run: String, new: NewRun<'_>, now: Timestamp) -> Result<Self, RecordError> {
+    fn begin(folder: &Path, run: &str, new: NewRun<'_>, now: Timestamp) -> Result<Self, RecordError> {
         let lock = take_lock(folder)?;
-        let plan_lines = file_of_lines(&Header::new(PLAN.format, &run), "a planned trial", new.plan)?;
+        let plan_lines = file_of_lines(&Header::new(PLAN.format, run), "a planned trial", new.plan)?;
         let manifest = Manifest {
             format: MANIFEST.format.to_owned(),
             version: FORMAT_VERSION,
-            run: run.clone(),
+            run: run.to_owned(),
             created: now,
             fingerprint: new.fingerprint,
             machine: new.machine,
@@ -86,7 +86,7 @@ impl RunWriter {
             trials: new.plan.len(),
         };
         write_whole(&folder.join(PLAN.name), &plan_lines)?;
-        let header = |format: &str| line_of("a header", &Header::new(format, &run));
+        let header = |format: &str| line_of("a header", &Header::new(format, run));
         write_whole(&folder.join(TRIALS.name), &header(TRIALS.format)?)?;
         write_whole(&folder.join(LOOKS.name), &header(LOOKS.format)?)?;
         write_whole(&folder.join(MANIFEST.name), &pretty("the manifest", &manifest)?)?;

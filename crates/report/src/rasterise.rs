@@ -88,7 +88,9 @@ fn prefer_plain_sans(fonts: &mut fontdb::Database) {
 
 /// Characters outside Latin that no loaded font has a glyph for, each once.
 fn characters_without_font(svg: &str, fonts: &fontdb::Database) -> Vec<char> {
-    let mut wanted: Vec<char> = svg.chars().filter(|character| !character.is_ascii()).collect();
+    // Isolates give a direction and are never drawn.
+    let drawn = |character: &char| !character.is_ascii() && !matches!(character, '\u{2066}'..='\u{2069}');
+    let mut wanted: Vec<char> = svg.chars().filter(drawn).collect();
     wanted.sort_unstable();
     wanted.dedup();
     for face in fonts.faces() {
