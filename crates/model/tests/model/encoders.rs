@@ -88,6 +88,15 @@ fn a_text_of_one_sentence_needs_no_types() {
 }
 
 #[test]
+fn bl_24_types_default_to_0_whose_row_is_added_all_the_same() {
+    let workers = Workers::new(1);
+    let plain = open("bert", Kernels::Fast).encode(&[5, 6, 7], None, &workers).expect("sound ids");
+    let without = Edited::of("bert").with("embeddings.token_type_embeddings.weight", &[3, 36], 0.0).try_open_encoder();
+    let without = without.unwrap_or_else(|error| panic!("{error}")).encode(&[5, 6, 7], None, &workers).expect("sound ids");
+    assert_ne!(plain.vectors, without.vectors);
+}
+
+#[test]
 fn a_later_token_changes_the_vectors_of_earlier_ones() {
     let encoder = open("bert", Kernels::Fast);
     let first = |ids: &[u32]| encoder.encode(ids, None, &Workers::new(1)).expect("sound ids").vectors[..36].to_vec();

@@ -279,3 +279,65 @@ fn buffers_that_older_files_carry_are_not_needed() {
     Edited::of("llama-gqa").with("model.layers.1.self_attn.rotary_emb.inv_freq", &[5], 1.0).open();
     Edited::of("gpt2").with("transformer.h.0.attn.bias", &[1, 1, 64, 64], 1.0).with("transformer.h.1.attn.masked_bias", &[], -1e4).open();
 }
+
+/// Keeps what one site of layer 0 shows.
+struct One {
+    site: Site,
+    values: Vec<f32>,
+}
+
+impl Observer for One {
+    fn interest(&self, at: At) -> Interest {
+        if at.site == self.site && at.layer == 0 { Interest::See } else { Interest::Nothing }
+    }
+
+    fn see(&mut self, _: At, value: View<'_>) {
+        self.values = value.values().to_vec();
+    }
+}
+
+fn at_site(model: &Model, site: Site) -> Vec<f32> {
+    let mut one = One { site, values: Vec::new() };
+    let mut cache = model.new_cache(IDS.len(), LIMIT).expect("tiny");
+    model.forward_observed(&IDS, &mut cache, Rows::None, &Workers::new(1), &mut one).expect("sound ids");
+    one.values
+}
+
+#[test]
+fn bl_41_rows_of_gpt_neox_are_q_k_v_of_each_head_and_a_part_of_it_turns() {
+    // Rows numbered 0 to 107 by their bias, with weights of zero: 3 heads of 12 channels.
+    let mut edited = Edited::of("gpt_neox-parallel").with("gpt_neox.layers.0.attention.query_key_value.weight", &[108, 36], 0.0);
+    let numbered: Vec<u8> = (0..108_u8).flat_map(|row| f32::from(row).to_le_bytes()).collect();
+    edited.tensors.insert("gpt_neox.layers.0.attention.query_key_value.bias".to_owned(), (vec![108], numbered));
+    let model = edited.open();
+    for (site, first) in [(Site::Query, 0), (Site::Key, 12), (Site::Value, 24)] {
+        let rows = at_site(&model, site);
+        assert_eq!([rows[0], rows[11], rows[12], rows[24]], [first, first + 11, first + 36, first + 72].map(|row| row as f32), "{site}");
+    }
+    // Position 1, head 0: channels 0 to 3 turn in the pairs (0, 2) and (1, 3), by 1 and by 10000^(-2/4); the others stay.
+    let (plain, turned) = (at_site(&model, Site::Query), at_site(&model, Site::QueryRotated));
+    let (plain, turned) = (&plain[36..48], &turned[36..48]);
+    assert_eq!(plain[4..], turned[4..]);
+    for (pair, angle) in [(0, 1.0_f32), (1, 0.01)] {
+        let (a, b) = (plain[pair], plain[pair + 2]);
+        let wanted = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()];
+        assert!((turned[pair] - wanted[0]).abs() < 1e-5 && (turned[pair + 2] - wanted[1]).abs() < 1e-5, "pair {pair}: {turned:?}");
+    }
+}
+
+#[test]
+fn bl_26_scores_are_bent_before_the_mask_which_stays_minus_infinity() {
+    let capped = at_site(&open("gemma2-gqa", Kernels::Fast), Site::Scores);
+    let plain = at_site(&Edited::of("gemma2-gqa").set("attn_logit_softcapping", "null").open(), Site::Scores);
+    let mut masked = 0;
+    for (capped, plain) in capped.iter().zip(&plain) {
+        if *plain == f32::NEG_INFINITY {
+            assert_eq!(*capped, f32::NEG_INFINITY);
+            masked += 1;
+        } else {
+            let wanted = 3.0 * (f64::from(*plain) / 3.0).tanh();
+            assert!((f64::from(*capped) - wanted).abs() < 1e-6, "{plain} became {capped}");
+        }
+    }
+    assert!(masked > 0);
+}
