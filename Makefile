@@ -2,6 +2,7 @@
 
 CARGO ?= cargo
 MODELS ?= models
+FUZZ_SECONDS ?= 60
 
 .PHONY: help demo test build lint tidy models test-real test-aarch64 clean
 
@@ -38,6 +39,10 @@ test-aarch64: ## kernels and whole models on emulated aarch64 (needs qemu-user, 
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
 	$(CARGO) test --locked --target aarch64-unknown-linux-gnu -p glassbox-mechanisms -p glassbox-tensor -p glassbox-model
+
+fuzz: ## coverage-guided fuzzing, FUZZ_SECONDS (60) for each target; wants `cargo install cargo-fuzz` and a C++ compiler
+	cd fuzz && for target in $$($(CARGO) fuzz list); do mkdir -p corpus/$$target && \
+	$(CARGO) fuzz run -s none $$target corpus/$$target seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=1024 || exit 1; done
 
 clean:
 	$(CARGO) clean

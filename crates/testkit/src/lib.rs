@@ -3,12 +3,15 @@
 //! - [`Values`]: numbers that look random and are the same everywhere, from a seed
 //! - [`sizes_across`]: the sizes at which tiled kernels go wrong
 //! - [`agree`], [`agree_over`]: the derived tolerance; a fast kernel may err twice as much as the textbook in the same precision
+//! - [`mutations`]: the seeds of `fuzz/`, changed; the short deterministic twin of fuzzing
 //! - [`GoldenWalk`]: compares a pass with a reference site by site and names the first divergence
 
 mod agreement;
 mod golden;
+mod mutations;
 mod values;
 
 pub use agreement::{Agreement, Disagreement, agree, agree_over};
 pub use golden::{Closeness, Divergence, Golden, GoldenError, GoldenWalk};
+pub use mutations::mutations;
 pub use values::{Values, sizes_across};

@@ -3,5 +3,6 @@
 mod faults;
 mod files;
 mod killed;
+mod mutations;
 mod recorded;
 mod scripted;

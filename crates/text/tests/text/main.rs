@@ -1,6 +1,7 @@
 //! The crate from outside, on small tokenizers and templates with known answers.
 
 mod golden;
+mod mutations;
 mod prompts;
 mod refusals;
 mod showing;
