@@ -166,7 +166,7 @@ impl Model {
     /// Reads `ids` after the tokens that `cache` holds, and adds them to it.
     ///
     /// Returns the logits [row, vocab] of the rows asked for. Their bits depend on the tokens alone: not on the number of workers, nor on
-    /// how many of them came in earlier passes.
+    /// how many of them came in earlier passes; and on the capacity of the cache where [`Blueprint::depends_on_capacity`].
     ///
     /// # Errors
     ///

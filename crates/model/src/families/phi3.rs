@@ -69,6 +69,7 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let layers = file.layers("phi3.block_count")?;
     let (heads, width) = file.gguf_heads_and_rotary_width("phi3")?;
     let rotation = rotary::from_gguf(file, "phi3", width)?;
+    // llama.cpp reads this and sees everything all the same; the definition does not.
     let window = window(settings.optional_usize("phi3.attention.sliding_window")?);
     Ok(Blueprint {
         family: PHI3.name,
