@@ -106,10 +106,7 @@ impl Model {
     ///
     /// Where no family reads the file, a setting is missing, unusable or unread, or a tensor is missing, of other sizes, or left over.
     pub fn open(checkpoint: &Checkpoint, kernels: Kernels) -> Result<Self, ModelError> {
-        let (_, dialect, blueprint) = families::read(checkpoint)?;
-        if blueprint.unembedding.head == HeadMatrix::None {
-            return Err(ModelError::NoDecoder { family: blueprint.family, file: checkpoint.label().to_owned() });
-        }
+        let (dialect, blueprint) = Self::read(checkpoint)?;
         let weights = Weights::read(checkpoint, &blueprint, dialect)?;
         let decoder = Decoder::new(&blueprint, weights)?;
         Ok(Self { blueprint, kernels, decoder })
@@ -119,9 +116,17 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Where no family reads the file, or a setting is missing, unusable or unread.
+    /// Where no family reads the file, it is an encoder, or a setting is missing, unusable or unread.
     pub fn blueprint_of(checkpoint: &Checkpoint) -> Result<Blueprint, ModelError> {
-        families::read(checkpoint).map(|(_, _, blueprint)| blueprint)
+        Self::read(checkpoint).map(|(_, blueprint)| blueprint)
+    }
+
+    fn read(checkpoint: &Checkpoint) -> Result<(&'static families::Dialect, Blueprint), ModelError> {
+        let (_, dialect, blueprint) = families::read(checkpoint)?;
+        if blueprint.unembedding.head == HeadMatrix::None {
+            return Err(ModelError::NoDecoder { family: blueprint.family, file: checkpoint.label().to_owned() });
+        }
+        Ok((dialect, blueprint))
     }
 
     /// What the model is made of.

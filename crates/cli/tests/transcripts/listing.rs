@@ -61,6 +61,15 @@ fn a_model_that_no_family_runs_is_listed_with_the_reason() {
         (model["usable"].as_bool().expect("a truth"), model["note"].as_str().expect("a text").to_owned())
     };
     assert_eq!(of("good"), (true, String::new()));
+    let encoder = desk.json(&["models", "list", &crate::desk::repository("fixtures/tiny"), "--json"]);
+    let bert = encoder["models"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|model| model["model"].as_str().is_some_and(|name| name.ends_with("/bert")));
+    let bert = bert.expect("the fixture is committed");
+    assert_eq!(bert["usable"], false, "{bert}");
+    assert!(bert["note"].as_str().is_some_and(|note| note.contains("is an encoder")), "{bert}");
     for (name, words) in [("mamba", "no family reads model_type `mamba`"), ("spiral", "spiral")] {
         let (usable, note) = of(name);
         assert!(!usable && note.starts_with("cannot be run: ") && note.contains(words), "{note}");
