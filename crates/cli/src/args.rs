@@ -74,6 +74,9 @@ pub(crate) struct ModelChoice {
     /// Which version of every mechanism runs: `textbook` is the definitions in double precision, slow
     #[arg(long, value_name = "KERNELS", default_value = "fast")]
     pub(crate) kernels: KernelChoice,
+    /// How the cache stores keys and values: smaller types save memory and round
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    pub(crate) kv_type: KvChoice,
     /// Accept a configuration key that nothing reads, with the reason why it is harmless
     #[arg(long, value_name = "KEY=REASON")]
     pub(crate) allow_unread: Vec<String>,
@@ -91,6 +94,15 @@ impl ModelChoice {
 pub(crate) enum KernelChoice {
     Fast,
     Textbook,
+}
+
+/// The storage types of the cache by name.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KvChoice {
+    F32,
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 #[derive(clap::Args, Debug)]

@@ -4,12 +4,14 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 use glassbox_checkpoint::{Allowance, Checkpoint, HubCache, HubEnvironment, locate};
+use glassbox_generate::Session;
+use glassbox_mechanisms::cache::{KvType, Pool};
 use glassbox_mechanisms::{Kernels, Workers};
-use glassbox_model::Model;
+use glassbox_model::{Keeping, Model, Windows};
 use glassbox_record::{PromptSpan, TokenText};
 use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
 
-use crate::args::{KernelChoice, ModelChoice};
+use crate::args::{KernelChoice, KvChoice, ModelChoice};
 use crate::exit::Failure;
 use crate::{clock, specimen, terminal};
 
@@ -28,6 +30,8 @@ pub(crate) struct Opened {
     pub(crate) workers: Workers,
     /// Most bytes that a cache may take.
     pub(crate) memory_limit: u64,
+    /// How it stores keys and values.
+    pub(crate) kv_type: KvType,
     tokenizer: Result<Tokenizer, glassbox_text::Error>,
 }
 
@@ -109,10 +113,21 @@ impl Opened {
             KernelChoice::Fast => Kernels::Fast,
             KernelChoice::Textbook => Kernels::Textbook,
         };
+        let kv_type = match choice.kv_type {
+            KvChoice::F32 => KvType::F32,
+            KvChoice::F16 => KvType::F16,
+            KvChoice::Q8_0 => KvType::Q8_0,
+        };
         let model = Model::open(&checkpoint, kernels)?;
         let workers = Workers::new(threads(choice));
         let tokenizer = Tokenizer::open(&checkpoint);
-        Ok(Self { name: choice.model.clone(), checkpoint, model, workers, memory_limit: CACHE_LIMIT_BYTES, tokenizer })
+        Ok(Self { name: choice.model.clone(), checkpoint, model, workers, memory_limit: CACHE_LIMIT_BYTES, kv_type, tokenizer })
+    }
+
+    /// An empty session for up to `context` tokens.
+    pub(crate) fn session(&self, context: usize, windows: Windows) -> Result<Session, Failure> {
+        let keeping = Keeping { kv_type: self.kv_type, windows };
+        Ok(Session::keeping(&self.model, context, keeping, &Pool::new(self.memory_limit))?)
     }
 
     /// The tokenizer, or why there is none.

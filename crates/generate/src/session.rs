@@ -1,12 +1,15 @@
 use glassbox_anatomy::Observer;
 use glassbox_mechanisms::Workers;
-use glassbox_mechanisms::cache::Cache;
-use glassbox_model::{Model, ModelError, Rows};
+use glassbox_mechanisms::cache::{Cache, Pool};
+use glassbox_model::{Keeping, Model, ModelError, Rows, Sequence};
 
 /// One sequence of tokens and the cache of its keys and values.
 ///
 /// A prompt that begins like the sequence held keeps that prefix: only the rest is computed. By the contract of equal
 /// bits the logits are those of a fresh session.
+///
+/// A fork holds the same tokens without computing or storing them again: many questions about one prefix cost the prefix once.
+#[derive(Debug)]
 pub struct Session {
     cache: Cache,
     ids: Vec<u32>,
@@ -19,7 +22,22 @@ impl Session {
     ///
     /// Where the cache would need more than `limit_bytes`; the message holds both numbers.
     pub fn new(model: &Model, context_tokens: usize, limit_bytes: u64) -> Result<Self, ModelError> {
-        Ok(Self { cache: model.new_cache(context_tokens, limit_bytes)?, ids: Vec::new() })
+        Self::keeping(model, context_tokens, Keeping::default(), &Pool::new(limit_bytes))
+    }
+
+    /// An empty session for `model` with room for `context_tokens`, which stores as `keeping` says and takes its memory from `pool`.
+    ///
+    /// # Errors
+    ///
+    /// Where the full cache would need more than the whole pool; the message holds both numbers.
+    pub fn keeping(model: &Model, context_tokens: usize, keeping: Keeping, pool: &Pool) -> Result<Self, ModelError> {
+        Ok(Self { cache: Cache::planned(&model.cache_plan(context_tokens, keeping), pool)?, ids: Vec::new() })
+    }
+
+    /// Another session that holds the same tokens. They share memory; each goes on by itself, and none sees what the other adds.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self { cache: self.cache.fork(), ids: self.ids.clone() }
     }
 
     /// The tokens held.
@@ -46,11 +64,15 @@ impl Session {
     ///
     /// Those of the forward pass: an unknown id, no tokens, a full cache. The session is then empty.
     pub fn prompt(&mut self, model: &Model, prompt: &[u32], workers: &Workers) -> Result<Vec<f32>, ModelError> {
-        // The last token is always computed, because its logits are wanted.
-        let shared = self.ids.iter().zip(prompt).take_while(|(held, wanted)| held == wanted).count();
-        self.truncate(shared.min(prompt.len().saturating_sub(1)));
+        self.keep_shared(prompt);
         let rest = &prompt[self.ids.len()..];
         self.advance(rest, |cache| model.forward(rest, cache, Rows::Last, workers))
+    }
+
+    /// Keeps of the tokens held those that `prompt` begins with, but not its last one, because that one's logits are wanted.
+    pub(crate) fn keep_shared(&mut self, prompt: &[u32]) {
+        let shared = self.ids.iter().zip(prompt).take_while(|(held, wanted)| held == wanted).count();
+        self.truncate(shared.min(prompt.len().saturating_sub(1)));
     }
 
     /// Makes the session hold exactly `prompt`, computed afresh under the eyes of `observer`; gives the logits of `rows`.
@@ -67,7 +89,23 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Vec<f32>, ModelError> {
         self.truncate(0);
-        self.advance(prompt, |cache| model.forward_observed(prompt, cache, rows, workers, observer))
+        self.push_observed(model, prompt, rows, workers, observer)
+    }
+
+    /// Appends tokens under the eyes of `observer`; gives the logits of `rows`. What the session held is not computed again.
+    ///
+    /// # Errors
+    ///
+    /// Those of the forward pass.
+    pub fn push_observed(
+        &mut self,
+        model: &Model,
+        ids: &[u32],
+        rows: Rows,
+        workers: &Workers,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<f32>, ModelError> {
+        self.advance(ids, |cache| model.forward_observed(ids, cache, rows, workers, observer))
     }
 
     /// Appends one token and gives the logits [vocab] after it.
@@ -85,6 +123,22 @@ impl Session {
             self.cache.clear();
         }
         self.ids.truncate(self.cache.len());
+    }
+
+    /// The tokens `ids` as part of a pass over several sequences; [`Session::passed`] comes after.
+    pub(crate) fn sequence<'s>(&'s mut self, ids: &'s [u32], rows: Rows) -> Sequence<'s> {
+        Sequence { ids, cache: &mut self.cache, rows }
+    }
+
+    /// After a pass over several sequences: `ids` were read, or, where it failed, nothing was.
+    pub(crate) fn passed(&mut self, ids: &[u32]) {
+        self.ids.extend_from_slice(ids);
+        self.ids.truncate(self.cache.len());
+    }
+
+    /// Whether a pass over `ids` would be refused.
+    pub(crate) fn check(&self, model: &Model, ids: &[u32]) -> Result<(), ModelError> {
+        model.check(ids, &self.cache)
     }
 
     fn advance(&mut self, ids: &[u32], pass: impl FnOnce(&mut Cache) -> Result<Vec<f32>, ModelError>) -> Result<Vec<f32>, ModelError> {

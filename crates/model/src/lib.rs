@@ -168,6 +168,15 @@ impl Model {
         self.blueprint.cache_layers()
     }
 
+    /// Whether [`Model::forward`] would read `ids` after the tokens that `cache` holds; nothing is computed.
+    ///
+    /// # Errors
+    ///
+    /// Those with which it would refuse.
+    pub fn check(&self, ids: &[u32], cache: &Cache) -> Result<(), ModelError> {
+        door::check(&self.blueprint, &self.cache_layers(), ids, cache)
+    }
+
     /// Reads `ids` after the tokens that `cache` holds, and adds them to it.
     ///
     /// Returns the logits [row, vocab] of the rows asked for. Their bits depend on the tokens alone: not on the number of workers, nor on

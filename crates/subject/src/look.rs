@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use glassbox_anatomy::Observer;
 use glassbox_generate::Session;
 use glassbox_lens::{AttentionRows, AttentionStatistics, HeadRef, HeadStatistics, uniform_mass, visible_keys};
 use glassbox_model::Rows;
@@ -10,10 +11,13 @@ use glassbox_record::{FailureClass, HeadMap, LayerLook, Looked, PromptSpan, Toke
 use crate::native::{NativeSubject, Told};
 use crate::{SubjectError, Watch};
 
-/// Reads prompt and answer again under observation.
+/// Reads the end of the prompt and the answer again under observation.
 ///
-/// The rows watched are those that chose an answer token: the last prompt token, and every answer token but the last.
-pub(crate) fn look(subject: &NativeSubject, told: &Told, watch: &Watch) -> Result<Looked, SubjectError> {
+/// The rows watched are those that chose an answer token: the last prompt token, and every answer token but the last. What comes before them is
+/// not computed again.
+///
+/// - `session`  a fork of the one that answered
+pub(crate) fn look(subject: &NativeSubject, told: &Told, mut session: Session, watch: &Watch) -> Result<Looked, SubjectError> {
     let prompt_tokens = told.prompt.ids.len();
     let ids: Vec<u32> = told.prompt.ids.iter().chain(&told.ids).copied().collect();
     let rows = prompt_tokens - 1..prompt_tokens - 1 + told.ids.len().max(1);
@@ -23,9 +27,12 @@ pub(crate) fn look(subject: &NativeSubject, told: &Told, watch: &Watch) -> Resul
     // The last answer token chooses nothing that was kept, so it need not be read.
     let read = &ids[..rows.end];
     let mut statistics = AttentionStatistics::new(rows.clone(), ranges.clone()).with_windows(windows.clone());
-    let mut session = Session::new(&subject.model, told.capacity, subject.memory_limit).map_err(|error| internal(&error))?;
-    let watched = session.prompt_observed(&subject.model, read, Rows::None, &subject.workers, &mut statistics);
-    watched.map_err(|error| internal(&error))?;
+    let mut again = |observer: &mut dyn Observer| {
+        session.truncate(rows.start);
+        let rest = &read[session.ids().len()..];
+        session.push_observed(&subject.model, rest, Rows::None, &subject.workers, observer).map_err(|error| internal(&error))
+    };
+    again(&mut statistics)?;
     let heads = statistics.finish();
     let uniform = |layer: usize, span: &Range<usize>| {
         let of_row = |row: usize| uniform_mass(span, &visible_keys(row, windows[layer]));
@@ -37,8 +44,7 @@ pub(crate) fn look(subject: &NativeSubject, told: &Told, watch: &Watch) -> Resul
     let refs: Vec<HeadRef> = chosen.iter().map(|(head, _)| *head).collect();
     let mut in_full = AttentionRows::new(rows.clone(), &refs);
     if !refs.is_empty() {
-        let watched = session.prompt_observed(&subject.model, read, Rows::None, &subject.workers, &mut in_full);
-        watched.map_err(|error| internal(&error))?;
+        again(&mut in_full)?;
     }
     let mut held = in_full.finish();
     let maps = chosen.into_iter().map(|(head, why)| {

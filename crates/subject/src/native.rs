@@ -8,7 +8,8 @@ use glassbox_checkpoint::Checkpoint;
 use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Session, Settings};
 use glassbox_lens::NextTokens;
 use glassbox_mechanisms::Workers;
-use glassbox_model::Model;
+use glassbox_mechanisms::cache::{KvType, Pool};
+use glassbox_model::{Keeping, Model, Windows};
 use glassbox_record::{
     Answer, Digest, FailureClass, Looked, PromptIntegrity, Request, SubjectIdentity, SubjectKind, Timing, TokenProbability,
 };
@@ -31,9 +32,10 @@ pub struct NativeSubject {
     pub(crate) model: Model,
     pub(crate) workers: Workers,
     pub(crate) tokenizer: Tokenizer,
-    pub(crate) memory_limit: u64,
+    memory_limit: u64,
     template: Option<ChatTemplate>,
     facts: BTreeMap<String, String>,
+    kv_type: KvType,
     session: RefCell<Option<Session>>,
 }
 
@@ -41,8 +43,6 @@ pub struct NativeSubject {
 pub(crate) struct Told {
     pub(crate) prompt: Prompt,
     pub(crate) ids: Vec<u32>,
-    /// Of the session that answered.
-    pub(crate) capacity: usize,
     pub(crate) answer: Answer,
 }
 
@@ -79,10 +79,19 @@ impl NativeSubject {
         );
         fact("architecture", model.blueprint().family.to_owned());
         fact("kernels", format!("{:?}", model.kernels()).to_lowercase());
-        fact("cache", "f32".to_owned());
+        fact("cache", KvType::F32.name().to_owned());
         fact("threads", workers.threads().to_string());
         fact("path", checkpoint.label().to_owned());
-        Ok(Self { name, model, workers, tokenizer, memory_limit, template, facts, session: RefCell::new(None) })
+        Ok(Self { name, model, workers, tokenizer, memory_limit, template, facts, kv_type: KvType::F32, session: RefCell::new(None) })
+    }
+
+    /// The same subject with keys and values stored as `kv_type`. Answers depend on it, so it is among the facts.
+    #[must_use]
+    pub fn with_kv_type(mut self, kv_type: KvType) -> Self {
+        self.kv_type = kv_type;
+        self.facts.insert("cache".to_owned(), kv_type.name().to_owned());
+        self.session = RefCell::new(None);
+        self
     }
 
     /// Renders and tokenises a request.
@@ -116,7 +125,6 @@ impl NativeSubject {
         let settings = self.settings(request);
         let mut held = self.session.borrow_mut();
         let session = self.session_for(&mut held, prompt.ids.len(), request.max_tokens)?;
-        let capacity = session.capacity();
         let generation = Generation::new(&self.model, &self.tokenizer, &self.workers, session, &prompt.ids, &settings);
         let mut generation = generation.map_err(|error| trouble_of(&error))?;
         // Taken before the first step: where that token ends the answer, it is what explains the empty answer.
@@ -146,7 +154,7 @@ impl NativeSubject {
             first_token,
             timing: Timing { first_token_ms, total_ms },
         };
-        Ok(Told { prompt, ids: told.ids, capacity, answer })
+        Ok(Told { prompt, ids: told.ids, answer })
     }
 
     fn settings(&self, request: &Request) -> Settings {
@@ -182,7 +190,8 @@ impl NativeSubject {
             false => session.capacity() >= wanted.min(context),
         };
         if !held.as_ref().is_some_and(fits) {
-            let session = Session::new(&self.model, capacity, self.memory_limit);
+            let keeping = Keeping { kv_type: self.kv_type, windows: Windows::Whole };
+            let session = Session::keeping(&self.model, capacity, keeping, &Pool::new(self.memory_limit));
             *held = Some(session.map_err(|error| SubjectError::new(FailureClass::Memory, error.to_string()))?);
         }
         held.as_mut().ok_or_else(|| SubjectError::new(FailureClass::Internal, "there is no session"))
@@ -215,7 +224,10 @@ impl Subject for NativeSubject {
     }
 
     fn look(&self, request: &Request, watch: &Watch) -> Result<Looked, SubjectError> {
-        look::look(self, &self.tell(request)?, watch)
+        let told = self.tell(request)?;
+        let held = self.session.borrow().as_ref().map(Session::fork);
+        let session = held.ok_or_else(|| SubjectError::new(FailureClass::Internal, "there is no session"))?;
+        look::look(self, &told, session, watch)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use glassbox_checkpoint::Checkpoint;
+use glassbox_mechanisms::cache::KvType;
 use glassbox_mechanisms::{Kernels, Workers};
 use glassbox_model::Model;
 use glassbox_record::{FailureClass, FinishReason, Message, Piece, Request, Role, Sampling};
@@ -117,6 +118,29 @@ fn an_answer_does_not_depend_on_earlier_questions_where_angles_depend_on_length(
     assert!(of(&subject, &short) == alone);
     assert!(of(&subject, &long) == of_long);
     assert!(of(&subject, &Request { max_tokens: 300, ..short }).1 != alone.1, "the longer session has other angles");
+}
+
+#[test]
+fn what_is_seen_does_not_depend_on_what_was_asked_before() {
+    let (fresh, busy) = (specimen(), specimen());
+    let looked = fresh.look(&request(0), &Watch::default()).expect("can be watched");
+    for turn in [1, 2, 0, 0] {
+        busy.answer(&request(turn)).expect("answers");
+    }
+    assert_eq!(busy.look(&request(0), &Watch::default()).expect("can be watched"), looked);
+}
+
+#[test]
+fn the_storage_of_the_cache_is_a_fact_and_is_used_for_answer_and_look() {
+    assert_eq!(specimen().identity().facts["cache"], "f32");
+    for kv_type in KvType::ALL {
+        let subject = specimen().with_kv_type(kv_type);
+        assert_eq!(subject.identity().facts["cache"], kv_type.name());
+        let answer = subject.answer(&request(0)).expect("answers");
+        assert_eq!(subject.look(&request(0), &Watch::default()).expect("can be watched").answer, answer.text);
+        let moved = answer.first_token != specimen().answer(&request(0)).expect("answers").first_token;
+        assert_eq!(moved, kv_type != KvType::F32, "log-probabilities show that {kv_type} was used");
+    }
 }
 
 #[test]

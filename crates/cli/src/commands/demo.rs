@@ -1,11 +1,17 @@
 //! `demo`: the built-in suite on the built-in model.
 
-use crate::args::{Demo, KernelChoice, ModelChoice};
+use crate::args::{Demo, KernelChoice, KvChoice, ModelChoice};
 use crate::commands::test::{open_suite, run_suite};
 use crate::opened::Opened;
 use crate::{Outcome, specimen};
 
 pub(crate) fn run(command: &Demo) -> Outcome {
-    let choice = ModelChoice { model: specimen::NAME.to_owned(), threads: None, kernels: KernelChoice::Fast, allow_unread: Vec::new() };
+    let choice = ModelChoice {
+        model: specimen::NAME.to_owned(),
+        threads: None,
+        kernels: KernelChoice::Fast,
+        kv_type: KvChoice::F32,
+        allow_unread: Vec::new(),
+    };
     run_suite(open_suite("evidence")?, Opened::open(&choice)?, &command.run)
 }

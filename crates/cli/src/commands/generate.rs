@@ -2,8 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Session, Settings};
+use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Settings};
 use glassbox_lens::log_probability;
+use glassbox_model::Windows;
 use serde::Serialize;
 
 use crate::args::Generate;
@@ -54,7 +55,7 @@ pub(crate) fn run(command: &Generate) -> Outcome {
     };
     settings.sampling.check().map_err(Failure::usage)?;
     let context = context_for(command, &opened, &prompt);
-    let mut session = Session::new(&opened.model, context, opened.memory_limit)?;
+    let mut session = opened.session(context, Windows::Ring)?;
     let mut generation =
         Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(|error| {
             let too_long = matches!(error, GenerationError::PromptTooLong { .. }) && command.context.is_none();

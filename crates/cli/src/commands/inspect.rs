@@ -4,9 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use glassbox_anatomy::{Observer, SitePattern};
-use glassbox_generate::Session;
 use glassbox_lens::{AttentionStatistics, Capture, HeadMaps, HeadRef, HeadStatistics, NextTokens, Panel, choose_heads};
-use glassbox_model::Rows;
+use glassbox_model::{Rows, Windows};
 use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
 
 use crate::args::Inspect;
@@ -181,6 +180,6 @@ fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(Head
 }
 
 fn watch(opened: &Opened, prompt: &Read, rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {
-    let mut session = Session::new(&opened.model, prompt.ids.len().max(1), opened.memory_limit)?;
+    let mut session = opened.session(prompt.ids.len().max(1), Windows::Whole)?;
     Ok(session.prompt_observed(&opened.model, &prompt.ids, rows, &opened.workers, observer)?)
 }

@@ -52,7 +52,7 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
     }
     opened.tokenizer().map_err(|failure| failure.hint("a suite asks in words: put the model's tokenizer.json beside its weights"))?;
     let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, opened.model, opened.workers, opened.memory_limit);
-    let subject = subject.map_err(Failure::usage)?;
+    let subject = subject.map_err(Failure::usage)?.with_kv_type(opened.kv_type);
     let bar = terminal::progress(0, "asking", choice.quiet);
     let begun = std::cell::Cell::new(false);
     let mut listener = |event: &Event| match event {

@@ -124,6 +124,7 @@ fn settings_out_of_range_are_refused_by_name() {
         ("--threads", "0", "wanted a whole number from 1 on"),
         ("--context", "0", "wanted a whole number from 1 on"),
         ("--kernels", "magic", "possible values: fast, textbook"),
+        ("--kv-type", "q3_0", "possible values: f32, f16, q8_0"),
         ("--allow-unread", "rope", "wants KEY=REASON, found `rope`"),
         ("--context", "99999999999999", "cache"),
     ] {

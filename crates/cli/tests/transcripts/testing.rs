@@ -225,6 +225,7 @@ fn a_run_goes_on_only_with_what_it_was_begun_with() {
     let refused = |args: &[&str], words: &[&str]| desk.refuses(&[&["test", "suite.yaml", "--resume", "last"], args].concat(), 2, words);
     refused(&["-n", "3"], &["begun with", "resume without --limit"]);
     refused(&["--kernels", "textbook"], &["kernels was `fast` and is `textbook`"]);
+    refused(&["--kv-type", "q8_0"], &["cache was `f32` and is `q8_0`"]);
     desk.put("suite.yaml", suite(FAILS));
     refused(&[], &[&run, "suite hash"]);
 }
