@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use glassbox_quantize::{Fallback, QuantizeError, Summary, Target, TypeSummary, quantize};
 use serde::Serialize;
 
-use crate::args::{KernelChoice, ModelChoice, Quantize, QuantizeTarget};
+use crate::args::{KernelChoice, KvChoice, ModelChoice, Quantize, QuantizeTarget};
 use crate::exit::{Exit, Failure};
 use crate::{Outcome, opened, output, terminal};
 
@@ -15,6 +15,7 @@ pub(crate) fn run(command: &Quantize) -> Outcome {
         model: command.model.clone(),
         threads: command.threads,
         kernels: KernelChoice::Fast,
+        kv_type: KvChoice::F32,
         allow_unread: command.allow_unread.clone(),
     };
     let checkpoint = opened::checkpoint(&choice)?;
