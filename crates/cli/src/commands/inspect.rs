@@ -24,7 +24,7 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
     let opened = Opened::open(&command.model)?;
     if let Some(context) = command.context {
         // A context that could never be had is refused, however short the prompt.
-        Session::new(&opened.model, context.get(), opened.memory_limit)?;
+        opened.session(context.get(), Windows::Whole)?;
     }
     let prompt = match &command.text {
         Some(text) => opened.read(text, command.chat, command.system.as_deref())?,
