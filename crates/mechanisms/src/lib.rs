@@ -27,7 +27,9 @@ pub use workers::Workers;
 pub enum Kernels {
     /// The definitions, in f64: slow, and the truth that the others are checked against.
     Textbook,
-    /// The everyday kernels.
+    /// The everyday kernels, with the vector instructions of the machine.
     #[default]
     Fast,
+    /// The everyday kernels in portable code: the bits of [`Kernels::Fast`], slowly. What a machine without those instructions computes.
+    Portable,
 }

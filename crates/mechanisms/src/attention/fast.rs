@@ -297,7 +297,7 @@ impl Door<'_> {
     }
 }
 
-fn scores_with<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
+pub(super) fn scores_with<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
     let (heads, keys) = (&queries.heads, layer.len());
     let mut all = vec![f32::NEG_INFINITY; heads.heads() * tokens.len() * keys];
     let rows_of_head = (tokens.len() * keys).max(1);

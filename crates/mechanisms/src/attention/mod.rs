@@ -106,6 +106,7 @@ pub fn attend(
     }
     match kernels {
         Kernels::Fast => fast::attend(queries, layer, rule, out, log_sum_exp, workers),
+        Kernels::Portable => fast::attend_with::<lanes::Portable>(queries, layer, rule, out, log_sum_exp, workers),
         Kernels::Textbook => textbook::attend_rounded(queries, layer, rule, out, log_sum_exp),
     }
     Ok(())
@@ -134,6 +135,7 @@ pub fn scores(
     check_held(queries, layer, rule, tokens.clone())?;
     Ok(match kernels {
         Kernels::Fast => fast::scores(queries, layer, rule, tokens),
+        Kernels::Portable => fast::scores_with::<lanes::Portable>(queries, layer, rule, tokens),
         Kernels::Textbook => textbook::scores_rounded(queries, layer, rule, tokens),
     })
 }

@@ -16,7 +16,7 @@ vector_twin! {
 // The activation is chosen outside the loop, so that each loop is one formula over eight numbers at a time.
 
 #[inline(always)]
-fn activate_each(activation: Activation, x: &mut [f32]) {
+pub(super) fn activate_each(activation: Activation, x: &mut [f32]) {
     match activation {
         Activation::Relu => x.iter_mut().for_each(|x| *x = relu(*x)),
         Activation::ReluSquared => x.iter_mut().for_each(|x| *x = relu_squared(*x)),
@@ -28,7 +28,7 @@ fn activate_each(activation: Activation, x: &mut [f32]) {
 }
 
 #[inline(always)]
-fn gate_each(activation: Activation, gate: &[f32], up: &mut [f32]) {
+pub(super) fn gate_each(activation: Activation, gate: &[f32], up: &mut [f32]) {
     let pairs = gate.iter().zip(up);
     match activation {
         Activation::Relu => pairs.for_each(|(gate, up)| *up *= relu(*gate)),

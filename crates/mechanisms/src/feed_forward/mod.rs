@@ -41,6 +41,7 @@ pub fn activate_in_place(kernels: Kernels, activation: Activation, x: &mut [f32]
     match kernels {
         Kernels::Textbook => x.iter_mut().for_each(|x| *x = textbook::activate(activation, f64::from(*x)) as f32),
         Kernels::Fast => fast::activate_in_place(activation, x),
+        Kernels::Portable => fast::activate_each(activation, x),
     }
 }
 
@@ -61,5 +62,6 @@ pub fn gate_in_place(kernels: Kernels, activation: Activation, gate: &[f32], up:
             }
         }
         Kernels::Fast => fast::gate_in_place(activation, gate, up),
+        Kernels::Portable => fast::gate_each(activation, gate, up),
     }
 }

@@ -49,6 +49,7 @@ pub fn project(kernels: Kernels, weight: &Matrix, x: &[f32], bias: Option<&[f32]
             }
         }
         Kernels::Fast => fast::project(fast::Instructions::best(), weight, x, bias, out, workers),
+        Kernels::Portable => fast::project(fast::Instructions::Portable, weight, x, bias, out, workers),
     }
 }
 

@@ -13,7 +13,7 @@ vector_twin! {
 }
 
 #[inline(always)]
-fn rms_norm_rows(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32]) {
+pub(super) fn rms_norm_rows(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32]) {
     let d = gain.len();
     for (x, y) in x.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
         let scale = 1.0 / (dot(x, x) / d as f32 + eps).sqrt();
@@ -24,7 +24,7 @@ fn rms_norm_rows(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32]) {
 }
 
 #[inline(always)]
-fn layer_norm_rows(x: &[f32], gain: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [f32]) {
+pub(super) fn layer_norm_rows(x: &[f32], gain: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [f32]) {
     let d = gain.len();
     for (x, y) in x.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
         let mean = sum(x) / d as f32;

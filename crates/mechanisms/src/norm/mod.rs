@@ -22,6 +22,7 @@ pub fn rms_norm(kernels: Kernels, x: &[f32], gain: &[f32], eps: f32, out: &mut [
     match kernels {
         Kernels::Textbook => rounded(out, |exact| textbook::rms_norm::<f64>(x, gain, eps, exact)),
         Kernels::Fast => fast::rms_norm(x, gain, eps, out),
+        Kernels::Portable => fast::rms_norm_rows(x, gain, eps, out),
     }
 }
 
@@ -41,6 +42,7 @@ pub fn layer_norm(kernels: Kernels, x: &[f32], gain: &[f32], bias: Option<&[f32]
     match kernels {
         Kernels::Textbook => rounded(out, |exact| textbook::layer_norm::<f64>(x, gain, bias, eps, exact)),
         Kernels::Fast => fast::layer_norm(x, gain, bias, eps, out),
+        Kernels::Portable => fast::layer_norm_rows(x, gain, bias, eps, out),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::Kernels;
 pub fn softmax_in_place(kernels: Kernels, scores: &mut [f32]) {
     match kernels {
         Kernels::Fast => fast::softmax_in_place(scores),
+        Kernels::Portable => fast::softmax_here(scores),
         Kernels::Textbook => textbook::round_into(&textbook::softmax(&textbook::widen(scores)), scores),
     }
 }
@@ -27,6 +28,7 @@ pub fn softmax_in_place(kernels: Kernels, scores: &mut [f32]) {
 pub fn log_sum_exp(kernels: Kernels, scores: &[f32]) -> f32 {
     match kernels {
         Kernels::Fast => fast::log_sum_exp(scores),
+        Kernels::Portable => fast::log_sum_exp_here(scores),
         #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
         Kernels::Textbook => textbook::log_sum_exp(&textbook::widen(scores)) as f32,
     }
@@ -44,6 +46,7 @@ pub fn soft_cap_in_place(kernels: Kernels, cap: f32, scores: &mut [f32]) {
     }
     match kernels {
         Kernels::Fast => fast::soft_cap_in_place(cap, scores),
+        Kernels::Portable => fast::soft_cap_here(cap, scores),
         Kernels::Textbook => {
             let capped: Vec<f64> = scores.iter().map(|&score| textbook::soft_cap(f64::from(cap), f64::from(score))).collect();
             textbook::round_into(&capped, scores);

@@ -175,6 +175,20 @@ impl<'e, E: Engine> Checker<'e, E> {
         Ok(())
     }
 
+    /// As [`Checker::in_pieces`], of each piece only its last row: what a large vocabulary leaves time for.
+    pub(crate) fn ends_of_pieces(&self, piece: usize, threads: usize) -> Result<(), String> {
+        let mut cache = self.cache(Windows::Whole);
+        for (index, ids) in self.ids.chunks(piece).enumerate() {
+            let logits = self.engine.read(&mut [Sequence { ids, cache: &mut cache, rows: Rows::Last }], self.workers(threads)).remove(0);
+            self.same(
+                &format!("ends of pieces of {piece} on {threads} threads"),
+                (index * piece.min(self.ids.len())) + ids.len() - 1,
+                &logits,
+            )?;
+        }
+        Ok(())
+    }
+
     /// The ways in which kernels and caches differ most.
     pub(crate) fn brief(&self) -> Result<(), String> {
         self.whole(3)?;
@@ -190,6 +204,7 @@ impl<'e, E: Engine> Checker<'e, E> {
         self.in_pieces(64, 2)?;
         self.in_pieces(7, 2)?;
         self.in_pieces(1, 1)?;
+        self.ends_of_pieces(100, 2)?;
         self.in_a_ring(64, 1)?;
         self.forked(1)?;
         self.watched(1)

@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use checker::Checker;
-use glassbox_mechanisms::Kernels;
-use glassbox_mechanisms::cache::KvType;
+use glassbox_mechanisms::cache::{Cache, KvType, Pool};
+use glassbox_mechanisms::{Kernels, Workers};
+use glassbox_model::{Keeping, Model, Rows, Windows};
 use glassbox_tensor::StorageType;
 
 #[test]
@@ -46,6 +47,39 @@ fn every_weight_format_has_the_same_bits_whatever_the_way() {
             found.unwrap_or_else(|difference| panic!("{storage}: {difference}"));
         }
     }
+}
+
+/// Every row of a pass over 200 tokens.
+fn logits(model: &Model, kv_type: KvType) -> Vec<u32> {
+    let ids: Vec<u32> = (0..200).map(|position| position * 7 % 40).collect();
+    let plan = model.cache_plan(ids.len(), Keeping { kv_type, windows: Windows::Ring });
+    let mut cache = Cache::planned(&plan, &Pool::new(1 << 28)).expect("tiny");
+    let logits = model.forward(&ids, &mut cache, Rows::All, &Workers::new(2)).expect("sound ids");
+    logits.iter().map(|logit| logit.to_bits()).collect()
+}
+
+#[test]
+fn vector_and_portable_kernels_have_the_same_bits() {
+    for ((name, vector), (_, portable)) in families::all(Kernels::Fast).iter().zip(&families::all(Kernels::Portable)) {
+        let kv_type = KvType::ALL[name.len() % 3];
+        assert!(logits(vector, kv_type) == logits(portable, kv_type), "{name}");
+    }
+    for storage in StorageType::ALL {
+        let [vector, portable] = [Kernels::Fast, Kernels::Portable].map(|kernels| formats::model_of(storage, kernels));
+        assert!(logits(&vector, KvType::Q8_0) == logits(&portable, KvType::Q8_0), "{storage}");
+    }
+}
+
+/// The bits that x86-64 with and without AVX2 and AArch64 have in common. Whoever changes them on purpose (the order of a sum, an
+/// elementary function) writes the new number here; a machine that differs has found a fault.
+#[test]
+fn every_machine_has_the_same_bits() {
+    let found =
+        [(StorageType::F32, KvType::F32), (StorageType::Q4K, KvType::Q8_0), (StorageType::Q6K, KvType::F16)].map(|(storage, kv_type)| {
+            let fold = |hash: u64, bits: &u32| (hash ^ u64::from(*bits)).wrapping_mul(0x0000_0100_0000_01b3);
+            format!("{:016x}", logits(&formats::model_of(storage, Kernels::Fast), kv_type).iter().fold(0xcbf2_9ce4_8422_2325, fold))
+        });
+    assert_eq!(found, ["ebb519ebfc3b6365", "ab8dd162a539f3d0", "2ab3b583e750f234"]);
 }
 
 #[test]
