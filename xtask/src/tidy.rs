@@ -9,6 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("mechanisms", &["tensor"]),
     ("anatomy", &["tensor"]),
     ("checkpoint", &["tensor"]),
+    ("hub", &["checkpoint"]),
     ("model", &["mechanisms", "anatomy", "checkpoint", "tensor"]),
     ("text", &["checkpoint"]),
     ("quantize", &["model", "text", "checkpoint", "tensor"]),

@@ -12,6 +12,8 @@ use crate::checkpoint::CONFIG;
 use crate::error::{CheckpointError, Fault, Place, clip};
 use crate::folder::Folder;
 use crate::gguf::parts::first_parts;
+use crate::gguf_choice::gguf_files;
+use crate::model_name::ModelName;
 use crate::sharded;
 
 /// The environment variables that say where the cache is. The caller reads them; this crate never looks at the environment.
@@ -126,20 +128,21 @@ impl HubCache {
     /// Where the model or the revision is not in the cache; the message names both, the cache, and what to do.
     pub fn resolve(&self, name: &str, revision: Option<&str>) -> Result<CachedModel, CheckpointError> {
         let asked = revision.map_or_else(|| name.to_owned(), |revision| format!("{name}@{revision}"));
+        self.snapshot(&ModelName::parse(&asked)?)
+    }
+
+    /// The snapshot that a name means; its quantisation is not looked at.
+    pub(crate) fn snapshot(&self, model: &ModelName) -> Result<CachedModel, CheckpointError> {
+        let ModelName { name, revision, .. } = model;
+        let revision = revision.as_deref();
+        let asked = model.to_string();
         let Some(cache) = self.folder.as_deref() else {
             let remedy = "set HF_HOME or HOME, or give the path of a file or a folder";
             return Err(not_found(&asked, "the Hugging Face cache", "no variable that says where it is".to_owned(), remedy.to_owned()));
         };
-        if !is_name(name) || !revision.is_none_or(is_revision) {
-            let wanted = "`org/name`, `org/name@revision` or a path";
-            return Err(not_found(&asked, wanted, "a name that no model can have".to_owned(), "check the spelling".to_owned()));
-        }
-        let repository = cache.join(format!("models--{}", name.replace('/', "--")));
+        let repository = cache.join(repository_folder(name));
         let in_cache = format!("the model in the Hugging Face cache {}", cache.display());
-        let download = format!(
-            "downloading is not built in yet: run `hf download {name}{}`, or give the path of a file or a folder",
-            revision.map_or_else(String::new, |revision| format!(" --revision {revision}"))
-        );
+        let download = format!("fetch it with `glassbox models pull {asked}`, or give the path of a file or a folder");
         if !repository.is_dir() {
             let found = if cache.is_dir() { "no model of this name" } else { "nothing: there is no cache yet" };
             return Err(not_found(&asked, &in_cache, found.to_owned(), download));
@@ -157,7 +160,7 @@ impl HubCache {
             Usable::No(why) => Err(not_found(&asked, "a complete model", format!("{why} ({})", folder.display()), download)),
             usable => {
                 let bytes = bytes(&folder, DEEPEST);
-                Ok(CachedModel { name: name.to_owned(), revision: commit, refs, folder, bytes, usable })
+                Ok(CachedModel { name: name.clone(), revision: commit, refs, folder, bytes, usable })
             }
         }
     }
@@ -179,6 +182,12 @@ fn model_name(folder: &str) -> Option<String> {
     folder.strip_prefix("models--").map(|name| name.replacen("--", "/", 1))
 }
 
+/// `org/name` → `models--org--name`, the folder of a model inside the cache.
+#[must_use]
+pub fn repository_folder(name: &str) -> String {
+    format!("models--{}", name.replace('/', "--"))
+}
+
 /// Whether `name` is `org/name` or `name` with the characters that the hub admits. Keeps `..` and absolute paths out of the cache.
 pub(crate) fn is_name(name: &str) -> bool {
     const LONGEST: usize = 193; // characters; the hub admits 96 for each part
@@ -189,28 +198,31 @@ pub(crate) fn is_name(name: &str) -> bool {
     name.len() <= LONGEST && name.split('/').count() <= 2 && name.split('/').all(part)
 }
 
-fn is_revision(revision: &str) -> bool {
-    let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0', ':']);
-    revision.split('/').all(part)
+/// Whether `revision` can be a branch, a tag or a commit; keeps `..` and absolute paths out of the cache.
+pub(crate) fn is_revision(revision: &str) -> bool {
+    const LONGEST: usize = 255; // bytes; what git's own storage of names admits on the usual file systems
+    let part = |part: &str| {
+        !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '@']) && !part.contains(char::is_control)
+    };
+    revision.len() <= LONGEST && revision.split('/').all(part)
 }
 
 /// What the files of a snapshot, or of any model folder, make.
 pub(crate) fn usable(folder: &Path) -> Usable {
     let files = Folder::Disk(folder.to_owned());
-    if files.has(CONFIG) {
-        return match (files.has(sharded::SINGLE), files.has(sharded::INDEX)) {
-            (true, _) => Usable::Folder,
-            (false, true) => match sharded::missing_shards(&files) {
-                Ok(missing) if missing.is_empty() => Usable::Folder,
-                Ok(missing) => Usable::No(format!("the download is incomplete: {} is missing", clip(&missing.join(", ")))),
-                Err(error) => Usable::No(error.to_string()),
-            },
-            (false, false) => Usable::No(format!("there is no {}", sharded::SINGLE)),
-        };
-    }
-    let is_gguf = |name: &String| name.to_ascii_lowercase().ends_with(".gguf");
-    let gguf = first_parts(&files.names(None).unwrap_or_default().into_iter().filter(is_gguf).collect::<Vec<_>>());
-    if gguf.is_empty() { Usable::No(format!("there is neither {CONFIG} nor a GGUF file")) } else { Usable::Gguf(gguf) }
+    let no_weights = match (files.has(CONFIG), files.has(sharded::SINGLE), files.has(sharded::INDEX)) {
+        (true, true, _) => return Usable::Folder,
+        (true, false, true) => match sharded::missing_shards(&files) {
+            Ok(missing) if missing.is_empty() => return Usable::Folder,
+            Ok(missing) => format!("the download is incomplete: {} is missing", clip(&missing.join(", "))),
+            Err(error) => error.to_string(),
+        },
+        (true, false, false) => format!("there is no {}", sharded::SINGLE),
+        (false, ..) => format!("there is neither {CONFIG} nor a GGUF file"),
+    };
+    // Publishers of GGUF files leave the configuration of the original beside them.
+    let gguf = first_parts(&gguf_files(folder));
+    if gguf.is_empty() { Usable::No(no_weights) } else { Usable::Gguf(gguf) }
 }
 
 /// Branches and tags with their commits; nested names (`pr/1`) one level deep.

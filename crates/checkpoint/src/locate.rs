@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::cache::{CachedModel, HubCache, Usable, is_name, usable};
 use crate::error::{CheckpointError, Fault, Place, clip};
 use crate::gguf::parts::first_parts;
+use crate::gguf_choice::{NoChoice, choose_gguf, gguf_choices, gguf_files};
+use crate::model_name::{ModelName, head};
 
 /// Where a model is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub struct LocalModel {
 /// - a path that exists, or is written as one (`./x`, `/x`, `~/x`, `x.gguf`): the file or the folder
 /// - `org/name`, `name`: the Hugging Face cache, branch `main`
 /// - `org/name@revision`: a branch, a tag or a commit of it
-/// - `org/name:Q4_K_M`, also after a revision: the GGUF file of the snapshot whose name contains this, in any case
+/// - `org/name:Q4_K_M`, also after a revision: the GGUF file of the snapshot whose name ends with or contains this, in any case
 ///
 /// The built-in model is the caller's matter.
 ///
@@ -58,14 +60,24 @@ pub fn locate(model: &str, cache: &HubCache) -> Result<Location, CheckpointError
     if !model.is_empty() && path.exists() {
         return Ok(Location::Path(path.to_owned()));
     }
-    let (name, quantisation) = split(model, ':');
-    let (name, revision) = split(name, '@');
-    if is_written_as_path(model) || !is_name(name) {
+    if is_written_as_path(model) || !is_name(head(model)) {
         return Err(no_such_path(model, path));
     }
-    let cached = cache.resolve(name, revision).map_err(|error| with_path_tried(error, model))?;
-    let path = file_of(&cached, quantisation)?;
-    Ok(Location::Cached { model: cached, path })
+    let (model, path) = cache.find(&ModelName::parse(model)?).map_err(|error| with_path_tried(error, model))?;
+    Ok(Location::Cached { model, path })
+}
+
+impl HubCache {
+    /// The snapshot that a name means, and what to open of it: the file of the quantisation, or the snapshot's folder.
+    ///
+    /// # Errors
+    ///
+    /// Where the model, the revision or the quantisation is not in the cache; the message says how to get it.
+    pub fn find(&self, model: &ModelName) -> Result<(CachedModel, PathBuf), CheckpointError> {
+        let cached = self.snapshot(model)?;
+        let path = file_of(&cached, model)?;
+        Ok((cached, path))
+    }
 }
 
 /// The GGUF files and model folders directly inside `folder`, in alphabetical order; none where `folder` does not exist.
@@ -95,11 +107,6 @@ pub fn models_in(folder: &Path) -> Result<Vec<LocalModel>, CheckpointError> {
     Ok(models)
 }
 
-/// `name:part` → (`name`, `part`).
-fn split(text: &str, at: char) -> (&str, Option<&str>) {
-    text.split_once(at).map_or((text, None), |(name, part)| (name, Some(part)))
-}
-
 fn is_gguf(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
 }
@@ -111,33 +118,27 @@ fn is_written_as_path(model: &str) -> bool {
     starts || ends || is_gguf(path) || matches!(model, "." | "..") || model.ends_with('/')
 }
 
-/// The file of a snapshot that a quantisation names; the folder where it holds no GGUF files.
-fn file_of(cached: &CachedModel, quantisation: Option<&str>) -> Result<PathBuf, CheckpointError> {
-    let Usable::Gguf(files) = &cached.usable else {
-        return match quantisation {
-            None => Ok(cached.folder.clone()),
-            Some(quantisation) => {
-                let found = "safetensors weights".to_owned();
-                Err(choice(
-                    cached,
-                    &format!("a GGUF file with `{}` in its name", clip(quantisation)),
-                    found,
-                    "leave the part after `:` out",
-                ))
-            }
-        };
-    };
-    let wanted = quantisation.unwrap_or_default().to_ascii_lowercase();
-    let matching: Vec<&String> = files.iter().filter(|file| file.to_ascii_lowercase().contains(&wanted)).collect();
-    match matching.as_slice() {
-        [file] => Ok(cached.folder.join(file)),
-        [] => {
-            Err(choice(cached, &format!("a GGUF file with `{}` in its name", clip(&wanted)), clip(&files.join(", ")), "name one of these"))
+/// The file of a snapshot that a quantisation names; the folder where none is named and the weights are safetensors.
+fn file_of(cached: &CachedModel, model: &ModelName) -> Result<PathBuf, CheckpointError> {
+    let quantisation = model.quantisation.as_deref();
+    if cached.usable == Usable::Folder && quantisation.is_none() {
+        return Ok(cached.folder.clone());
+    }
+    let files = gguf_files(&cached.folder);
+    let choices = gguf_choices(files.iter().map(String::as_str));
+    let named = quantisation.map_or_else(|| "a GGUF file".to_owned(), |wanted| format!("a GGUF file with `{}` in its name", clip(wanted)));
+    let pull = format!("fetch it with `glassbox models pull {model}`");
+    match choose_gguf(&choices, quantisation) {
+        Ok(choice) => Ok(cached.folder.join(choice.first())),
+        Err(NoChoice::None(_)) if choices.is_empty() => {
+            Err(choice(cached, &named, "safetensors weights".to_owned(), &format!("leave the part after `:` out, or {pull}")))
         }
-        _ => {
-            let remedy = format!("name one as `{}:PART`, where PART is in one file's name only", cached.name);
-            Err(choice(cached, "one GGUF file", clip(&files.join(", ")), &remedy))
+        Err(NoChoice::None(there)) => Err(choice(cached, &named, there, &format!("name one of these, or {pull}"))),
+        Err(NoChoice::Several(there)) => {
+            let remedy = format!("name one as `{}:QUANT`, where QUANT is in one file's name only", cached.name);
+            Err(choice(cached, "one GGUF file", there, &remedy))
         }
+        Err(NoChoice::Incomplete(found)) => Err(choice(cached, "all parts of a split GGUF file", found, &pull)),
     }
 }
 

@@ -91,10 +91,21 @@ cmd-report-examples =
       glassbox report last --lang zh-CN
 cmd-report-run = 运行的文件夹或名字；`last` 表示最新的一次
 
-cmd-models = 有哪些模型，模型里有什么
+cmd-models = 有哪些模型，模型里有什么，怎样取得模型
 cmd-list = 内置模型、本文件夹中的模型、Hugging Face 缓存中的模型
 cmd-list-folder = 也在这个文件夹里找模型
 cmd-list-json = 输出一个 JSON 文档
+cmd-pull = 从 Hugging Face 下载一个模型到缓存；中断后可以接着下载
+cmd-pull-examples =
+    示例：
+      glassbox models pull org/name                 配置、分词器和 safetensors 权重
+      glassbox models pull org/name@v1.0            某个分支、标签或提交
+      glassbox models pull org/name:Q4_K_M          仓库里的某一个 GGUF 文件
+
+    环境变量：HF_ENDPOINT（镜像站）、HF_TOKEN、HF_HOME、HF_HUB_CACHE、HF_HUB_OFFLINE、HTTPS_PROXY、NO_PROXY
+cmd-pull-named = org/name、org/name@版本 或 org/name:量化方式
+cmd-pull-json = 输出一个 JSON 文档：路径、版本、各文件的字节数
+cmd-pull-quiet = 不显示进度和说明
 cmd-info = 一个模型的架构、大小、存储类型和分词器
 cmd-info-json = 输出一个 JSON 文档
 
@@ -119,7 +130,7 @@ cmd-completions-examples =
 cmd-completions-shell = 哪个 shell
 cmd-help = 显示帮助，也可以指定子命令
 
-arg-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 org/name，或 `specimen`
+arg-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 org/name[@版本][:量化方式]，或 `specimen`
 arg-named = 模型，写法与 `-m` 之后相同
 arg-threads = 线程数；默认与核心数相同
 arg-kernels = 每个机制用哪个版本：`textbook` 是双精度的定义，很慢

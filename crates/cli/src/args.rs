@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Make the reports of a finished run again, without the model
     Report(Report),
-    /// What models there are, and what is in one
+    /// What models there are, what is in one, and how to get one
     #[command(subcommand)]
     Models(Models),
     /// Write a model again as GGUF, in another storage type
@@ -65,7 +65,7 @@ pub(crate) enum Command {
 /// Which model, and how it runs.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ModelChoice {
-    /// A .gguf file, a Hugging Face folder, org/name in the Hugging Face cache, or `specimen`
+    /// A .gguf file, a Hugging Face folder, org/name[@revision][:QUANT] in the Hugging Face cache, or `specimen`
     #[arg(short, long, value_name = "MODEL", env = "GLASSBOX_MODEL", default_value = "specimen")]
     pub(crate) model: String,
     /// Threads; by default as many as the machine has cores
@@ -358,6 +358,25 @@ pub(crate) enum Models {
         /// One JSON document
         #[arg(long)]
         json: bool,
+    },
+    /// Fetch a model from the Hugging Face hub into the cache; an interrupted fetch goes on
+    #[command(after_long_help = "\
+Examples:
+  glassbox models pull org/name                 config, tokenizer and safetensors weights
+  glassbox models pull org/name@v1.0            a branch, a tag or a commit
+  glassbox models pull org/name:Q4_K_M          one of the GGUF files of a repository
+
+Variables: HF_ENDPOINT (a mirror), HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE, HTTPS_PROXY, NO_PROXY")]
+    Pull {
+        /// org/name, org/name@revision or org/name:QUANT
+        #[arg(value_name = "MODEL")]
+        named: String,
+        /// One JSON document: path, revision, files with their bytes
+        #[arg(long)]
+        json: bool,
+        /// No progress and no remarks
+        #[arg(short, long)]
+        quiet: bool,
     },
     /// Architecture, sizes, storage types and tokenizer of one model
     #[command(visible_alias = "show")]

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use glassbox_checkpoint::{CheckpointError, Fault};
+use glassbox_hub::HubError;
 use glassbox_model::ModelError;
 
 use crate::terminal;
@@ -160,6 +161,30 @@ impl From<CheckpointError> for Failure {
                 };
                 Self { hint: hint.map(str::to_owned), ..Self::usage(error) }
             }
+        }
+    }
+}
+
+/// A model that could not be fetched: the user's matter where the hub refuses, the network's or the disk's otherwise.
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        let (exit, hint) = match &error {
+            HubError::Interrupted => (Exit::Interrupted, None),
+            HubError::Io { source, .. } => match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                    (Exit::Internal, Some("free some space, then do it again: what has come is kept"))
+                }
+                _ => (Exit::Usage, Some("the cache must be a folder where you may write; HF_HUB_CACHE or HF_HOME says where it is")),
+            },
+            HubError::Checkpoint(_) | HubError::Setting(_) | HubError::Refused(_) | HubError::Choice(_) => (Exit::Usage, None),
+            _ => (Exit::Internal, None),
+        };
+        match error.fault() {
+            Some(Fault { file, place, wanted, found, remedy }) => {
+                let hint = Some(remedy.clone());
+                Self { exit, error: anyhow::anyhow!("{file}{place}: wanted {wanted}, found {found}"), hint }
+            }
+            None => Self { exit, error: error.into(), hint: hint.map(str::to_owned) },
         }
     }
 }

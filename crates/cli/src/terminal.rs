@@ -80,6 +80,14 @@ pub(crate) fn progress(total: usize, what: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A progress bar that counts bytes on standard error, with rate and remaining time; hidden where that is no terminal or `quiet`.
+pub(crate) fn byte_progress(what: &str, quiet: bool) -> ProgressBar {
+    let bar = progress(0, what, quiet);
+    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} (left {eta})";
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
 /// Columns to write into: those of the terminal, or 100 where there is none.
 pub(crate) fn width() -> usize {
     Table::new().set_content_arrangement(ContentArrangement::Dynamic).width().map_or(100, usize::from)

@@ -5,13 +5,16 @@
 //! - [`agree`], [`agree_over`]: the derived tolerance; a fast kernel may err twice as much as the textbook in the same precision
 //! - [`mutations`]: the seeds of `fuzz/`, changed; the short deterministic twin of fuzzing
 //! - [`GoldenWalk`]: compares a pass with a reference site by site and names the first divergence
+//! - [`LocalHub`]: a Hugging Face hub on this machine, which can be told to misbehave
 
 mod agreement;
 mod golden;
+mod local_hub;
 mod mutations;
 mod values;
 
 pub use agreement::{Agreement, Disagreement, agree, agree_over};
 pub use golden::{Closeness, Divergence, Golden, GoldenError, GoldenWalk};
+pub use local_hub::{Asked, LocalHub, Twist};
 pub use mutations::mutations;
 pub use values::{Values, sizes_across};

@@ -100,19 +100,23 @@ fn a_name_means_the_branch_main_and_a_revision_a_branch_or_a_commit() {
     assert_eq!(revision(Some(OTHER)), OTHER);
     assert_eq!(revision(Some("0123457")), OTHER);
     refused(cache.resolve("org/name", Some("012345")), "not_found", &["org/name@012345", COMMIT, OTHER]);
-    refused(cache.resolve("org/name", Some("v2")), "not_found", &["no snapshot of `v2`", "--revision v2"]);
+    refused(cache.resolve("org/name", Some("v2")), "not_found", &["no snapshot of `v2`", "models pull org/name@v2"]);
 }
 
 #[test]
 fn a_model_that_is_not_in_the_cache_is_reported_with_the_cache_and_what_to_do() {
     let (folder, cache) = cache();
     let path = folder.path().display().to_string();
-    refused(cache.resolve("org/other", None), "not_found", &["org/other", &path, "no model of this name", "hf download org/other"]);
+    refused(
+        cache.resolve("org/other", None),
+        "not_found",
+        &["org/other", &path, "no model of this name", "glassbox models pull org/other`"],
+    );
     refused(HubCache::at("/no/such/cache".into()).resolve("org/name", None), "not_found", &["/no/such/cache", "there is no cache yet"]);
     let nowhere = HubCache::from_environment(&HubEnvironment::default());
     refused(nowhere.resolve("org/name", None), "not_found", &["org/name", "HF_HOME"]);
     refused(cache.resolve("gpt2", None), "not_found", &["gpt2", "snapshots: none"]);
-    refused(cache.resolve("org/half", None), "not_found", &["org/half", "is missing", "download"]);
+    refused(cache.resolve("org/half", None), "not_found", &["org/half", "is missing", "models pull org/half"]);
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn a_name_cannot_leave_the_cache() {
         refused(cache.resolve(name, None), "not_found", &["a name that no model can have"]);
     }
     for revision in ["../../x", "", "/x", "a//b", "..", "a\\b"] {
-        refused(cache.resolve("org/name", Some(revision)), "not_found", &["a name that no model can have"]);
+        refused(cache.resolve("org/name", Some(revision)), "not_found", &["a revision that cannot be"]);
     }
 }
 

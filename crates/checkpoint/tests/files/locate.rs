@@ -28,10 +28,27 @@ fn a_name_is_looked_up_in_the_cache() {
 #[test]
 fn a_choice_between_files_is_never_made_silently() {
     let (_folder, cache) = cache();
-    refused(locate("org/gguf", &cache), "not_found", &["org/gguf", "m-Q4_K_M.gguf, m-Q8_0.gguf", "`org/gguf:PART`"]);
-    refused(locate("org/gguf:Q", &cache), "not_found", &["one GGUF file", "m-Q4_K_M.gguf, m-Q8_0.gguf"]);
-    refused(locate("org/gguf:Q2", &cache), "not_found", &["`q2`", "m-Q4_K_M.gguf"]);
+    refused(locate("org/gguf", &cache), "not_found", &["org/gguf", "Q4_K_M, Q8_0", "`org/gguf:QUANT`"]);
+    refused(locate("org/gguf:Q", &cache), "not_found", &["one GGUF file", "Q4_K_M, Q8_0"]);
+    refused(locate("org/gguf:Q2", &cache), "not_found", &["`Q2`", "Q4_K_M, Q8_0", "glassbox models pull org/gguf:Q2`"]);
     refused(locate("org/name:Q4", &cache), "not_found", &["`Q4`", "safetensors weights"]);
+}
+
+#[test]
+fn gguf_files_are_found_beside_a_configuration_in_folders_and_in_parts() {
+    let (_folder, cache) = cache();
+    let root = cache.folder().expect("known");
+    let snapshot = format!("models--org--many/snapshots/{COMMIT}");
+    put(root, "models--org--many/refs/main", COMMIT.as_bytes());
+    let files = ["config.json", "mmproj-F16.gguf", "m-Q8_0.gguf", "BF16/m-BF16-00001-of-00002.gguf", "BF16/m-BF16-00002-of-00002.gguf"];
+    for file in files.into_iter().chain(["F32/m-F32-00001-of-00002.gguf"]) {
+        put(root, &format!("{snapshot}/{file}"), b"GGUF");
+    }
+    let found = |model: &str| locate(model, &cache).expect("found").path().to_owned();
+    assert_eq!(found("org/many:q8_0"), root.join(&snapshot).join("m-Q8_0.gguf"));
+    assert_eq!(found("org/many:bf16"), root.join(&snapshot).join(files[3]));
+    refused(locate("org/many", &cache), "not_found", &["BF16, F32, Q8_0"]);
+    refused(locate("org/many:F32", &cache), "not_found", &["1 of 2 parts", "glassbox models pull org/many:F32"]);
 }
 
 #[test]
@@ -49,7 +66,7 @@ fn a_path_that_does_not_exist_is_reported_with_the_nearest_name_in_its_folder() 
 #[test]
 fn a_name_that_is_nowhere_is_reported_with_both_places_that_were_tried() {
     let (folder, cache) = cache();
-    let parts = ["org/other", "no file or folder `org/other`", &folder.path().display().to_string(), "hf download org/other"];
+    let parts = ["org/other", "no file or folder `org/other`", &folder.path().display().to_string(), "glassbox models pull org/other`"];
     refused(locate("org/other", &cache), "not_found", &parts);
 }
 

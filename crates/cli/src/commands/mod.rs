@@ -6,6 +6,7 @@ pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod models;
+mod pull;
 pub(crate) mod quantize;
 pub(crate) mod report;
 pub(crate) mod schema;

@@ -1,4 +1,4 @@
-//! `models`: what there is, and what is in one.
+//! `models`: what there is, and what is in one; `pull` has a file of its own.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use glassbox_model::Model;
 use glassbox_text::{ChatTemplate, Tokenizer};
 use serde::Serialize;
 
+use super::pull;
 use crate::args::{ModelChoice, Models};
 use crate::exit::{Exit, Failure};
 use crate::opened::{Opened, hub_cache};
@@ -15,6 +16,7 @@ use crate::{Outcome, specimen, terminal};
 pub(crate) fn run(command: &Models) -> Outcome {
     match command {
         Models::List { folder, json } => list(folder, *json),
+        Models::Pull { named, json, quiet } => pull::run(named, *json, *quiet),
         Models::Info { named, model, json } => info(&model.or_named(named.as_deref()), *json),
     }
 }
@@ -197,7 +199,7 @@ fn info(choice: &ModelChoice, json: bool) -> Outcome {
     Ok(Exit::Success)
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / f64::from(1 << 10)),

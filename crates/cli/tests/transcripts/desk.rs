@@ -10,6 +10,26 @@ pub(crate) struct Desk {
     folder: tempfile::TempDir,
 }
 
+/// Variables of the machine that would change what a command does.
+const OUTSIDE: [&str; 16] = [
+    "GLASSBOX_MODEL",
+    "GLASSBOX_THREADS",
+    "GLASSBOX_LANG",
+    "HF_HUB_CACHE",
+    "HUGGINGFACE_HUB_CACHE",
+    "HF_HOME",
+    "XDG_CACHE_HOME",
+    "HF_ENDPOINT",
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HF_TOKEN_PATH",
+    "HF_HUB_OFFLINE",
+    "TRANSFORMERS_OFFLINE",
+    "HF_HUB_ETAG_TIMEOUT",
+    "HF_HUB_DOWNLOAD_TIMEOUT",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+];
+
 /// What a command gave back.
 #[derive(Debug)]
 pub(crate) struct Told {
@@ -48,9 +68,7 @@ impl Desk {
     /// `glassbox` with arguments, ready to run: no settings from outside, an empty Hugging Face cache.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(cargo_bin!("glassbox"));
-        for name in
-            ["GLASSBOX_MODEL", "GLASSBOX_THREADS", "GLASSBOX_LANG", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"]
-        {
+        for name in OUTSIDE {
             command.env_remove(name);
         }
         command.env("HOME", self.path("home")).env("NO_COLOR", "1").current_dir(self.folder.path()).stdin(Stdio::null()).args(args);

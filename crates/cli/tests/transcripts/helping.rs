@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, told};
 
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 13] = [
     &["generate"],
     &["inspect"],
     &["test"],
@@ -10,6 +10,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["report"],
     &["models", "list"],
     &["models", "info"],
+    &["models", "pull"],
     &["explain"],
     &["sites"],
     &["quantize"],

@@ -5,6 +5,7 @@ mod generating;
 mod helping;
 mod inspecting;
 mod listing;
+mod pulling;
 mod quantizing;
 mod refusing;
 mod testing;

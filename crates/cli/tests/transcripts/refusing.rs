@@ -39,7 +39,11 @@ fn a_model_that_is_not_there_says_where_it_was_looked_for() {
             2,
             &["./nowhere.gguf: wanted", "found nothing at this path", "\nhint:  give the path of"],
         );
-        desk.refuses(&with_model("org/name"), 2, &["org/name: wanted", "home/.cache/huggingface/hub", "\nhint:  ", "hf download org/name"]);
+        desk.refuses(
+            &with_model("org/name"),
+            2,
+            &["org/name: wanted", "home/.cache/huggingface/hub", "\nhint:  ", "glassbox models pull org/name`"],
+        );
         desk.refuses(&with_model(""), 2, &["wanted a GGUF file or a model folder"]);
     }
 }
