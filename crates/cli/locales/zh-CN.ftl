@@ -134,6 +134,7 @@ arg-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 or
 arg-named = 模型，写法与 `-m` 之后相同
 arg-threads = 线程数；默认与核心数相同
 arg-kernels = 每个机制用哪个版本：`textbook` 是双精度的定义，很慢
+arg-kv_type = 缓存如何存储键和值：类型越小越省内存，但会舍入
 arg-allow_unread = 接受一个没有被读取的配置键，并说明它为什么无害
 arg-system = 对话的系统消息
 arg-runs = 存放各次运行的文件夹
