@@ -49,13 +49,14 @@ const MAX_BIAS: f64 = 8.0;
 fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let settings = file.settings;
     let d_model_key = file.either("hidden_size", "n_embed");
+    let heads_key = file.either("n_head", "num_attention_heads");
     let d_model = settings.usize(d_model_key)?;
     Ok(blueprint(&Sizes {
         vocab: settings.usize("vocab_size")?,
         d_model,
         context: settings.optional_usize("seq_length")?.unwrap_or(2048),
         hidden: d_model.saturating_mul(4),
-        heads: file.heads(file.either("n_head", "num_attention_heads"), "n_head_kv", "head_dim", d_model_key)?,
+        heads: file.heads(heads_key, heads_key, "head_dim", d_model_key)?, // a kv head for each: q, k and v lie head by head
         layers: file.layers(file.either("n_layer", "num_hidden_layers"))?,
         eps: file.eps_or("layer_norm_epsilon", 1e-5)?,
         head: file.head_by_setting(true)?,
