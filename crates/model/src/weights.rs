@@ -179,24 +179,23 @@ fn check_shape(tensor: &StoredTensor, row: &TensorRow, axes: &[Vec<Axis>]) -> Re
 /// The tensor as its slots want it. Only numbers' places change, except for a gain stored minus one.
 fn arrange(tensor: &StoredTensor, row: &TensorRow, heads: Heads) -> Result<Matrix, ModelError> {
     let stored = tensor.matrix()?;
+    let is_vector = tensor.shape.len() == 1;
+    let rows = tensor.shape[0];
     Ok(match row.layout {
         Layout::AsIs => stored,
         Layout::Transposed => transpose(&stored),
-        Layout::PairsAsNeighbours => {
-            let heads = if matches!(row.slots[0], Slot::WQuery | Slot::BQuery) { heads.heads() } else { heads.kv_heads() };
-            if tensor.shape.len() == 1 { halves_of_vector(&stored, heads) } else { halves(&stored, heads) }
-        }
-        Layout::HeadByHead if tensor.shape.len() == 1 => {
-            let values = decode(&stored);
-            let moved: Vec<f32> = one_after_another(values.len(), heads).map(|row| values[row]).collect();
-            from_f32(1, moved.len(), &moved)
-        }
-        Layout::HeadByHead => with_rows(&stored, one_after_another(stored.rows(), heads)),
+        Layout::PairsAsNeighbours => moved(&stored, is_vector, halves(rows, heads_of(row.slots[0], heads))),
+        Layout::HeadByHead => moved(&stored, is_vector, one_after_another(rows, heads)),
         Layout::GainMinusOne => {
             let gain: Vec<f32> = decode(&stored).iter().map(|stored| 1.0 + stored).collect();
             from_f32(1, gain.len(), &gain)
         }
     })
+}
+
+/// Heads of a slot whose rows are reordered inside each.
+pub(crate) fn heads_of(slot: Slot, heads: Heads) -> usize {
+    if matches!(slot, Slot::WQuery | Slot::BQuery) { heads.heads() } else { heads.kv_heads() }
 }
 
 /// [in, out] to [out, in]. Block types cannot be transposed in place, so the result is f32; plain floats keep every number.
@@ -218,9 +217,10 @@ fn neighbour_of_half(row: usize, d_head: usize) -> usize {
     if row < half { 2 * row } else { 2 * (row - half) + 1 }
 }
 
-fn halves(stored: &Matrix, heads: usize) -> Matrix {
-    let d_head = stored.rows() / heads;
-    with_rows(stored, (0..stored.rows()).map(|row| row / d_head * d_head + neighbour_of_half(row % d_head, d_head)))
+/// The file's rows, whose pairs are neighbours, in the order in which pairs are halves.
+fn halves(rows: usize, heads: usize) -> impl Iterator<Item = usize> {
+    let d_head = rows / heads;
+    (0..rows).map(move |row| row / d_head * d_head + neighbour_of_half(row % d_head, d_head))
 }
 
 /// The file's rows, which hold each head's q, k and v together, in the order of all q, all k, all v.
@@ -230,32 +230,23 @@ fn one_after_another(rows: usize, heads: Heads) -> impl Iterator<Item = usize> {
     (0..3).flat_map(move |part| (0..heads).flat_map(move |head| (0..d_head).map(move |row| (head * 3 + part) * d_head + row)))
 }
 
-fn with_rows(stored: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
+/// Other rows of a matrix, or other numbers of a vector.
+fn moved(stored: &Matrix, is_vector: bool, rows: impl Iterator<Item = usize>) -> Matrix {
+    if is_vector {
+        let values = decode(stored);
+        let moved: Vec<f32> = rows.map(|row| values[row]).collect();
+        return from_f32(1, moved.len(), &moved);
+    }
     let bytes: Vec<u8> = rows.flat_map(|row| stored.row_bytes(row)).copied().collect();
     Matrix::new(stored.rows(), stored.columns(), stored.storage(), Bytes::new(bytes)).expect("the same rows in another order")
-}
-
-fn halves_of_vector(stored: &Matrix, heads: usize) -> Matrix {
-    let values = decode(stored);
-    let d_head = values.len() / heads;
-    let moved: Vec<f32> = (0..values.len()).map(|row| values[row / d_head * d_head + neighbour_of_half(row % d_head, d_head)]).collect();
-    from_f32(1, moved.len(), &moved)
 }
 
 /// The opposite of a row of [`Layout::PairsAsNeighbours`]: pairs that are halves of a head become neighbours.
 pub(crate) fn neighbours(matrix: &Matrix, heads: usize, is_vector: bool) -> Matrix {
     let rows = if is_vector { matrix.columns() } else { matrix.rows() };
-    let d_head = rows / heads;
     let mut source = vec![0; rows];
-    for row in 0..rows {
-        source[row / d_head * d_head + neighbour_of_half(row % d_head, d_head)] = row;
-    }
-    if is_vector {
-        let values = decode(matrix);
-        return from_f32(1, rows, &source.into_iter().map(|row| values[row]).collect::<Vec<_>>());
-    }
-    let bytes: Vec<u8> = source.into_iter().flat_map(|row| matrix.row_bytes(row)).copied().collect();
-    Matrix::new(rows, matrix.columns(), matrix.storage(), Bytes::new(bytes)).expect("the same rows in another order")
+    halves(rows, heads).enumerate().for_each(|(row, from)| source[from] = row);
+    moved(matrix, is_vector, source.into_iter())
 }
 
 /// Vectors one after the other, or matrices below one another, as `f32`.

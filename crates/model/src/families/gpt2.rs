@@ -125,8 +125,9 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
 }
 
 const AS_IS: Layout = Layout::AsIs;
-const QUERY_KEY_VALUE: &[Slot] = &[Slot::WQuery, Slot::WKey, Slot::WValue];
-const QUERY_KEY_VALUE_BIAS: &[Slot] = &[Slot::BQuery, Slot::BKey, Slot::BValue];
+/// One matrix for all three: all queries before all keys before all values.
+pub(super) const QUERY_KEY_VALUE: &[Slot] = &[Slot::WQuery, Slot::WKey, Slot::WValue];
+pub(super) const QUERY_KEY_VALUE_BIAS: &[Slot] = &[Slot::BQuery, Slot::BKey, Slot::BValue];
 
 /// Names of a folder; its linear maps are stored [in, out].
 const FOLDER_TENSORS: &[TensorRow] = &[
@@ -149,9 +150,11 @@ const FOLDER_TENSORS: &[TensorRow] = &[
     TensorRow::new("lm_head.weight", &[Slot::WUnembedding], AS_IS),
 ];
 
-/// Names of a GGUF file; its linear maps are stored [out, in].
-const GGUF_TENSORS: &[TensorRow] = &[
+/// Names of a GGUF file; its linear maps are stored [out, in]. Shared by the families with one matrix for queries, keys and values.
+pub(super) const GGUF_TENSORS: &[TensorRow] = &[
     TensorRow::new("token_embd.weight", &[Slot::Embedding], AS_IS),
+    TensorRow::new("token_embd_norm.weight", &[Slot::EmbedNormGain], AS_IS),
+    TensorRow::new("token_embd_norm.bias", &[Slot::EmbedNormBias], AS_IS),
     TensorRow::new("position_embd.weight", &[Slot::Positions], AS_IS),
     TensorRow::new("blk.{layer}.attn_norm.weight", &[Slot::Norm1Gain], AS_IS),
     TensorRow::new("blk.{layer}.attn_norm.bias", &[Slot::Norm1Bias], AS_IS),

@@ -5,6 +5,7 @@ use glassbox_checkpoint::Expected::Bool;
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
+use super::gpt2::{GGUF_TENSORS, QUERY_KEY_VALUE, QUERY_KEY_VALUE_BIAS};
 use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
 use crate::ModelError;
@@ -122,8 +123,6 @@ fn blueprint(sizes: Sizes) -> Blueprint {
 }
 
 const AS_IS: Layout = Layout::AsIs;
-const QUERY_KEY_VALUE: &[Slot] = &[Slot::WQuery, Slot::WKey, Slot::WValue];
-const QUERY_KEY_VALUE_BIAS: &[Slot] = &[Slot::BQuery, Slot::BKey, Slot::BValue];
 
 /// Names of a folder.
 const FOLDER_TENSORS: &[TensorRow] = &[
@@ -143,24 +142,4 @@ const FOLDER_TENSORS: &[TensorRow] = &[
     TensorRow::new("{body}final_layer_norm.weight", &[Slot::NormGain], AS_IS),
     TensorRow::new("{body}final_layer_norm.bias", &[Slot::NormBias], AS_IS),
     TensorRow::new("embed_out.weight", &[Slot::WUnembedding], AS_IS),
-];
-
-/// Names of a GGUF file, where the converter has put all q before all k before all v.
-const GGUF_TENSORS: &[TensorRow] = &[
-    TensorRow::new("token_embd.weight", &[Slot::Embedding], AS_IS),
-    TensorRow::new("blk.{layer}.attn_norm.weight", &[Slot::Norm1Gain], AS_IS),
-    TensorRow::new("blk.{layer}.attn_norm.bias", &[Slot::Norm1Bias], AS_IS),
-    TensorRow::new("blk.{layer}.attn_qkv.weight", QUERY_KEY_VALUE, AS_IS),
-    TensorRow::new("blk.{layer}.attn_qkv.bias", QUERY_KEY_VALUE_BIAS, AS_IS),
-    TensorRow::new("blk.{layer}.attn_output.weight", &[Slot::WOut], AS_IS),
-    TensorRow::new("blk.{layer}.attn_output.bias", &[Slot::BOut], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_norm.weight", &[Slot::Norm2Gain], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_norm.bias", &[Slot::Norm2Bias], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_up.weight", &[Slot::WUp], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_up.bias", &[Slot::BUp], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_down.weight", &[Slot::WDown], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_down.bias", &[Slot::BDown], AS_IS),
-    TensorRow::new("output_norm.weight", &[Slot::NormGain], AS_IS),
-    TensorRow::new("output_norm.bias", &[Slot::NormBias], AS_IS),
-    TensorRow::new("output.weight", &[Slot::WUnembedding], AS_IS),
 ];

@@ -4,6 +4,7 @@ use glassbox_checkpoint::Expected::{Absent, Bool, Integer, Text};
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
+use super::gpt2::{GGUF_TENSORS, QUERY_KEY_VALUE};
 use super::llama::attention;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow};
 use crate::ModelError;
@@ -155,7 +156,6 @@ fn blueprint(sizes: &Sizes) -> Blueprint {
 }
 
 const AS_IS: Layout = Layout::AsIs;
-const QUERY_KEY_VALUE: &[Slot] = &[Slot::WQuery, Slot::WKey, Slot::WValue];
 
 /// Names of a folder.
 const FOLDER_TENSORS: &[TensorRow] = &[
@@ -168,17 +168,4 @@ const FOLDER_TENSORS: &[TensorRow] = &[
     TensorRow::new("{body}blocks.{layer}.ffn.down_proj.weight", &[Slot::WDown], AS_IS),
     TensorRow::new("{body}norm_f.weight", &[Slot::NormGain], AS_IS),
     TensorRow::new("lm_head.weight", &[Slot::WUnembedding], AS_IS),
-];
-
-/// Names of a GGUF file.
-const GGUF_TENSORS: &[TensorRow] = &[
-    TensorRow::new("token_embd.weight", &[Slot::Embedding], AS_IS),
-    TensorRow::new("blk.{layer}.attn_norm.weight", &[Slot::Norm1Gain], AS_IS),
-    TensorRow::new("blk.{layer}.attn_qkv.weight", QUERY_KEY_VALUE, AS_IS),
-    TensorRow::new("blk.{layer}.attn_output.weight", &[Slot::WOut], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_norm.weight", &[Slot::Norm2Gain], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_up.weight", &[Slot::WUp], AS_IS),
-    TensorRow::new("blk.{layer}.ffn_down.weight", &[Slot::WDown], AS_IS),
-    TensorRow::new("output_norm.weight", &[Slot::NormGain], AS_IS),
-    TensorRow::new("output.weight", &[Slot::WUnembedding], AS_IS),
 ];

@@ -4,6 +4,7 @@
 use glassbox_checkpoint::Expected::Bool;
 use glassbox_mechanisms::feed_forward::Activation;
 
+use super::gpt2::QUERY_KEY_VALUE;
 use super::llama::{Like, attention, like_in_folder};
 use super::reading::window;
 use super::{Dialect, Family, Ignored, Layout, Must, Proof, Reading, TensorRow, rotary};
@@ -96,7 +97,6 @@ fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
 }
 
 const AS_IS: Layout = Layout::AsIs;
-const QUERY_KEY_VALUE: &[Slot] = &[Slot::WQuery, Slot::WKey, Slot::WValue];
 const GATE_UP: &[Slot] = &[Slot::WGate, Slot::WUp];
 
 /// Names of a folder.

@@ -5,14 +5,12 @@
 //! that the settings here cannot describe is refused there, never written wrongly.
 
 use glassbox_checkpoint::{Checkpoint, CheckpointError, CheckpointKind, GgufValue};
-use glassbox_mechanisms::heads::Heads;
 use glassbox_mechanisms::position::{Pairing, Rotary, Scaling};
 use glassbox_tensor::Matrix;
 
 use super::{FAMILIES, Layout, TensorRow};
 use crate::ModelError;
 use crate::blueprint::{Blueprint, Divisors, Layer, Norm, Rotation, SoftCap, Window};
-use crate::slot::Slot;
 use crate::weights::{self, Weights};
 
 /// A model as GGUF writes it, but for its tokenizer.
@@ -142,16 +140,12 @@ fn tensor(row: &TensorRow, layer: usize, blueprint: &Blueprint, weights: &mut We
     let whole = if let [one] = parts.as_slice() { one.clone() } else { weights::joined(&parts, is_vector) };
     let matrix = match row.layout {
         Layout::AsIs => whole,
-        Layout::PairsAsNeighbours => weights::neighbours(&whole, heads_of(row.slots[0], blueprint.attention.heads), is_vector),
+        Layout::PairsAsNeighbours => weights::neighbours(&whole, weights::heads_of(row.slots[0], blueprint.attention.heads), is_vector),
         _ => return None,
     };
     let mut shape = vec![axes.iter().map(|axes| axes[0]).sum()];
     shape.extend(axes[0].iter().skip(1));
     Some(GgufTensor { name: row.name.replace("{body}", "").replace("{layer}", &layer.to_string()), shape, matrix })
-}
-
-fn heads_of(slot: Slot, heads: Heads) -> usize {
-    if matches!(slot, Slot::WQuery | Slot::BQuery) { heads.heads() } else { heads.kv_heads() }
 }
 
 fn settings(architecture: &'static str, blueprint: &Blueprint) -> Vec<(String, GgufValue)> {
