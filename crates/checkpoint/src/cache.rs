@@ -5,6 +5,7 @@
 //!
 //! Source: `huggingface_hub`, "Manage your cache" and `constants.py`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use crate::gguf_choice::gguf_files;
 use crate::model_name::ModelName;
 use crate::sharded;
 
-/// The environment variables that say where the cache is. The caller reads them; this crate never looks at the environment.
+/// The environment variables that say where the cache is. The caller reads them, or says how; this crate never looks at the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HubEnvironment {
     /// `HF_HUB_CACHE`: the cache itself.
@@ -66,23 +67,50 @@ pub enum Usable {
     No(String),
 }
 
+impl HubEnvironment {
+    /// Reads the variables through `variable`, which gives the value of one.
+    pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let path = |name: &str| variable(name).map(PathBuf::from);
+        Self {
+            hf_hub_cache: path("HF_HUB_CACHE"),
+            huggingface_hub_cache: path("HUGGINGFACE_HUB_CACHE"),
+            hf_home: path("HF_HOME"),
+            xdg_cache_home: path("XDG_CACHE_HOME"),
+            home: path("HOME"),
+        }
+    }
+
+    /// The folder of the Hugging Face tools, in which the cache and the token are unless other variables say so. An empty variable counts as
+    /// absent, and `~/` is the home folder.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        let folder = set(&self.hf_home)
+            .or_else(|| set(&self.xdg_cache_home).map(|cache| cache.join("huggingface")))
+            .or_else(|| set(&self.home).map(|home| home.join(".cache/huggingface")));
+        folder.map(|folder| self.expanded(folder))
+    }
+
+    /// A path of a variable, with the home folder for `~/`.
+    #[must_use]
+    pub fn expanded(&self, path: PathBuf) -> PathBuf {
+        match (path.strip_prefix("~"), set(&self.home)) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        }
+    }
+}
+
+fn set(path: &Option<PathBuf>) -> Option<PathBuf> {
+    path.clone().filter(|path| !path.as_os_str().is_empty())
+}
+
 impl HubCache {
     /// Where the cache is by these variables. An empty variable counts as absent, and `~/` is the home folder.
     #[must_use]
     pub fn from_environment(environment: &HubEnvironment) -> Self {
-        let HubEnvironment { hf_hub_cache, huggingface_hub_cache, hf_home, xdg_cache_home, home } = environment;
-        let set = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
-        let home = set(home);
-        let expand = |path: PathBuf| match (path.strip_prefix("~"), &home) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => path,
-        };
-        let folder = set(hf_hub_cache)
-            .or_else(|| set(huggingface_hub_cache))
-            .or_else(|| set(hf_home).map(|folder| folder.join("hub")))
-            .or_else(|| set(xdg_cache_home).map(|folder| folder.join("huggingface/hub")))
-            .or_else(|| home.as_ref().map(|home| home.join(".cache/huggingface/hub")));
-        Self { folder: folder.map(expand) }
+        let named = set(&environment.hf_hub_cache).or_else(|| set(&environment.huggingface_hub_cache));
+        let inside = || environment.folder().map(|folder| folder.join("hub"));
+        Self { folder: named.map(|path| environment.expanded(path)).or_else(inside) }
     }
 
     /// The cache in a folder that is known.

@@ -8,6 +8,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::gguf::parts::PartName;
+
 /// One choice: a GGUF file, or the parts of a split one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GgufChoice {
@@ -35,8 +37,7 @@ pub fn gguf_choices<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<GgufCho
     names.dedup();
     let mut choices: Vec<(String, GgufChoice)> = Vec::new();
     for name in names {
-        let stem = &name[..name.len() - EXTENSION.len()];
-        let (stem, parts) = split_part(stem).map_or((stem, 1), |(stem, parts)| (stem, parts));
+        let (stem, parts) = PartName::of(name).map_or((&name[..name.len() - EXTENSION.len()], 1), |part| (part.stem, part.count));
         let key = format!("{stem}/{parts}");
         match choices.iter_mut().find(|(known, _)| *known == key) {
             Some((_, choice)) => choice.files.push(name.to_owned()),
@@ -104,17 +105,6 @@ fn is_weights(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     let aside = file.starts_with("mmproj") || file.starts_with("mtp-") || file.starts_with("imatrix") || file.contains("-mmproj-");
     file.ends_with(EXTENSION) && file.len() > EXTENSION.len() && !aside
-}
-
-/// `model-00001-of-00003` → (`model`, 3).
-fn split_part(stem: &str) -> Option<(&str, usize)> {
-    const DIGITS: usize = 5;
-    let (rest, total) = stem.rsplit_once("-of-")?;
-    let (rest, part) = rest.rsplit_once('-')?;
-    let number =
-        |text: &str| (text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse::<usize>().ok()).flatten();
-    let (part, total) = (number(part)?, number(total)?);
-    (1..=total).contains(&part).then_some((rest, total))
 }
 
 /// The last part of a name, with the prefix `UD-` of Unsloth's dynamic quantisations.

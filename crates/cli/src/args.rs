@@ -3,7 +3,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
+use glassbox_mechanisms::cache::KvType;
+use glassbox_quantize::Target;
 use glassbox_report::Lang;
 
 /// Open the box: run, watch, test and explain language models on a CPU
@@ -75,8 +78,8 @@ pub(crate) struct ModelChoice {
     #[arg(long, value_name = "KERNELS", default_value = "fast")]
     pub(crate) kernels: KernelChoice,
     /// How the cache stores keys and values: smaller types save memory and round
-    #[arg(long, value_name = "TYPE", default_value = "f32")]
-    pub(crate) kv_type: KvChoice,
+    #[arg(long, value_name = "TYPE", default_value = KvType::F32.name(), value_parser = kv_type())]
+    pub(crate) kv_type: KvType,
     /// Accept a configuration key that nothing reads, with the reason why it is harmless
     #[arg(long, value_name = "KEY=REASON")]
     pub(crate) allow_unread: Vec<String>,
@@ -94,15 +97,6 @@ impl ModelChoice {
 pub(crate) enum KernelChoice {
     Fast,
     Textbook,
-}
-
-/// The storage types of the cache by name.
-#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KvChoice {
-    F32,
-    F16,
-    #[value(name = "q8_0")]
-    Q8_0,
 }
 
 #[derive(clap::Args, Debug)]
@@ -304,8 +298,8 @@ pub(crate) struct Quantize {
     /// A .gguf file, a Hugging Face folder, org/name in the Hugging Face cache, or `specimen`
     pub(crate) model: String,
     /// What every matrix becomes; the per-channel ones are simulated and stored as F32
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) to: QuantizeTarget,
+    #[arg(long, value_name = "TYPE", value_parser = target())]
+    pub(crate) to: Target,
     /// The file to write; one that is there is replaced when all went well
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -318,24 +312,6 @@ pub(crate) struct Quantize {
     /// One JSON document: tensors, bytes and errors by type
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The storage types that can be written, by name.
-#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum QuantizeTarget {
-    F16,
-    #[value(name = "q8_0")]
-    Q8_0,
-    #[value(name = "q4_0")]
-    Q4_0,
-    #[value(name = "q4_k")]
-    Q4K,
-    #[value(name = "q6_k")]
-    Q6K,
-    #[value(name = "int8-per-channel")]
-    Int8PerChannel,
-    #[value(name = "int4-per-channel")]
-    Int4PerChannel,
 }
 
 #[derive(clap::Args, Debug)]
@@ -402,6 +378,17 @@ fn whole<N: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Res
         std::num::IntErrorKind::PosOverflow => "wanted a smaller number".to_owned(),
         _ => "wanted a whole number from 0 on".to_owned(),
     })
+}
+
+/// The storage types of the cache, by name.
+fn kv_type() -> impl TypedValueParser<Value = KvType> {
+    PossibleValuesParser::new(KvType::ALL.map(KvType::name)).try_map(|name| name.parse())
+}
+
+/// The storage types that can be written, by name.
+fn target() -> impl TypedValueParser<Value = Target> {
+    let named = |name: String| Target::ALL.into_iter().find(|target| target.name() == name).ok_or("no such type");
+    PossibleValuesParser::new(Target::ALL.map(Target::name)).try_map(named)
 }
 
 fn stop_text(text: &str) -> Result<String, String> {

@@ -1,8 +1,7 @@
 //! A model whose numbers are no numbers: the place where that begins, and what to suspect.
 
-use glassbox_generate::Session;
 use glassbox_lens::{FirstNotFinite, HeadStatistics};
-use glassbox_model::Rows;
+use glassbox_model::{Rows, Windows};
 
 use crate::exit::Failure;
 use crate::opened::Opened;
@@ -21,9 +20,11 @@ pub(crate) fn check_heads(opened: &Opened, ids: &[u32], heads: &[HeadStatistics]
 /// Reads `ids` again and names the first site and row that hold a number that is none.
 pub(crate) fn failure(opened: &Opened, ids: &[u32]) -> Failure {
     let mut first = FirstNotFinite::default();
-    let watched = Session::new(&opened.model, ids.len().max(1), opened.memory_limit)
-        .and_then(|mut session| session.prompt_observed(&opened.model, ids, Rows::Last, &opened.workers, &mut first));
-    if let Err(error) = watched {
+    let mut session = match opened.session(ids.len().max(1), Windows::Whole) {
+        Ok(session) => session,
+        Err(failure) => return failure,
+    };
+    if let Err(error) = session.prompt_observed(&opened.model, ids, Rows::Last, &opened.workers, &mut first) {
         return error.into();
     }
     let Some(found) = first.found() else {

@@ -1,7 +1,7 @@
 //! A model as the user named it, opened, with all that commands need of it.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
 
 use glassbox_checkpoint::{Allowance, Checkpoint, HubCache, HubEnvironment, locate};
 use glassbox_generate::Session;
@@ -11,7 +11,7 @@ use glassbox_model::{Keeping, Model, Windows};
 use glassbox_record::{PromptSpan, TokenText};
 use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
 
-use crate::args::{KernelChoice, KvChoice, ModelChoice};
+use crate::args::{KernelChoice, ModelChoice};
 use crate::exit::Failure;
 use crate::{clock, specimen, terminal};
 
@@ -45,23 +45,16 @@ pub(crate) struct Read {
 
 /// The Hugging Face cache that the environment points to.
 pub(crate) fn hub_cache() -> HubCache {
-    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    HubCache::from_environment(&HubEnvironment {
-        hf_hub_cache: path("HF_HUB_CACHE"),
-        huggingface_hub_cache: path("HUGGINGFACE_HUB_CACHE"),
-        hf_home: path("HF_HOME"),
-        xdg_cache_home: path("XDG_CACHE_HOME"),
-        home: path("HOME"),
-    })
+    HubCache::from_environment(&HubEnvironment::read(|name| std::env::var_os(name)))
 }
 
 /// The files of a model, read no further than their headers.
-pub(crate) fn checkpoint(choice: &ModelChoice) -> Result<Checkpoint, Failure> {
-    let allowances = choice.allow_unread.iter().map(|text| allowance(text)).collect::<Result<Vec<_>, _>>()?;
-    let checkpoint = if choice.model == specimen::NAME {
+pub(crate) fn checkpoint(model: &str, allow_unread: &[String]) -> Result<Checkpoint, Failure> {
+    let allowances = allow_unread.iter().map(|text| allowance(text)).collect::<Result<Vec<_>, _>>()?;
+    let checkpoint = if model == specimen::NAME {
         specimen::open()
     } else {
-        locate(&choice.model, &hub_cache()).and_then(|location| Checkpoint::open(location.path()))
+        locate(model, &hub_cache()).and_then(|location| Checkpoint::open(location.path()))
     };
     Ok(checkpoint?.allow_unread(allowances))
 }
@@ -81,10 +74,10 @@ fn standard_input() -> Result<String, Failure> {
 
 /// As many threads as the user wants, within reason: far more than there are processors only wait for one another, for minutes and
 /// longer, and no result depends on their number.
-fn threads(choice: &ModelChoice) -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+pub(crate) fn threads(wanted: Option<NonZeroUsize>) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let most = MOST_THREADS_A_PROCESSOR * processors;
-    match choice.threads.map(std::num::NonZeroUsize::get) {
+    match wanted.map(NonZeroUsize::get) {
         None => processors,
         Some(wanted) if wanted > most => {
             terminal::remark(&format!(
@@ -108,20 +101,23 @@ fn allowance(text: &str) -> Result<Allowance, Failure> {
 impl Opened {
     /// Opens the model that the user chose.
     pub(crate) fn open(choice: &ModelChoice) -> Result<Self, Failure> {
-        let checkpoint = checkpoint(choice)?;
+        let checkpoint = checkpoint(&choice.model, &choice.allow_unread)?;
         let kernels = match choice.kernels {
             KernelChoice::Fast => Kernels::Fast,
             KernelChoice::Textbook => Kernels::Textbook,
         };
-        let kv_type = match choice.kv_type {
-            KvChoice::F32 => KvType::F32,
-            KvChoice::F16 => KvType::F16,
-            KvChoice::Q8_0 => KvType::Q8_0,
-        };
         let model = Model::open(&checkpoint, kernels)?;
-        let workers = Workers::new(threads(choice));
+        let workers = Workers::new(threads(choice.threads));
         let tokenizer = Tokenizer::open(&checkpoint);
-        Ok(Self { name: choice.model.clone(), checkpoint, model, workers, memory_limit: CACHE_LIMIT_BYTES, kv_type, tokenizer })
+        Ok(Self {
+            name: choice.model.clone(),
+            checkpoint,
+            model,
+            workers,
+            memory_limit: CACHE_LIMIT_BYTES,
+            kv_type: choice.kv_type,
+            tokenizer,
+        })
     }
 
     /// An empty session for up to `context` tokens.

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use glassbox_checkpoint::HubEnvironment;
+
 use crate::error::{HubError, clip, fault};
 
 /// What the environment says about the hub.
@@ -128,17 +130,10 @@ fn token(
             return Ok(Some(token));
         }
     }
-    let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = path("HOME");
-    let expand = |path: PathBuf| match (path.strip_prefix("~"), &home) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path,
-    };
-    let hf_home = || {
-        let in_cache = path("XDG_CACHE_HOME").or_else(|| home.as_ref().map(|home| home.join(".cache")));
-        path("HF_HOME").or_else(|| in_cache.map(|cache| cache.join("huggingface")))
-    };
-    let Some(file) = path("HF_TOKEN_PATH").or_else(|| hf_home().map(|folder| folder.join("token"))).map(expand) else { return Ok(None) };
+    let environment = HubEnvironment::read(variable);
+    let named = variable("HF_TOKEN_PATH").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let inside = || environment.folder().map(|folder| folder.join("token"));
+    let Some(file) = named.map(|path| environment.expanded(path)).or_else(inside) else { return Ok(None) };
     match fs::read_to_string(&file) {
         Ok(content) => Token::new(&content, &file.display().to_string()),
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),

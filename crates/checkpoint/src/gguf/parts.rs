@@ -178,17 +178,20 @@ fn foreign(label: &str, place: Place, wanted: String, found: String) -> Checkpoi
 
 /// The name of one part, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PartName<'a> {
-    stem: &'a str,
+pub(crate) struct PartName<'a> {
+    pub(crate) stem: &'a str,
     /// Which part, counted from 1.
     number: usize,
-    count: usize,
+    pub(crate) count: usize,
 }
 
 impl<'a> PartName<'a> {
-    fn of(name: &'a str) -> Option<Self> {
+    /// Takes apart `model-00001-of-00003.gguf`; `None` for another name.
+    pub(crate) fn of(name: &'a str) -> Option<Self> {
         const DIGITS: usize = 5;
-        let (stem, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+        const EXTENSION: &str = ".gguf";
+        let stem = name.get(..name.len().checked_sub(EXTENSION.len())?)?;
+        let (stem, count) = stem.rsplit_once("-of-").filter(|_| name[stem.len()..].eq_ignore_ascii_case(EXTENSION))?;
         let (stem, number) = stem.rsplit_once('-')?;
         let digits = |text: &str| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
         let name = (digits(number) && digits(count)).then_some(Self { stem, number: number.parse().ok()?, count: count.parse().ok()? })?;

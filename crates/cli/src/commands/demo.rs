@@ -1,6 +1,8 @@
 //! `demo`: the built-in suite on the built-in model.
 
-use crate::args::{Demo, KernelChoice, KvChoice, ModelChoice};
+use glassbox_mechanisms::cache::KvType;
+
+use crate::args::{Demo, KernelChoice, ModelChoice};
 use crate::commands::test::{open_suite, run_suite};
 use crate::opened::Opened;
 use crate::{Outcome, specimen};
@@ -10,7 +12,7 @@ pub(crate) fn run(command: &Demo) -> Outcome {
         model: specimen::NAME.to_owned(),
         threads: None,
         kernels: KernelChoice::Fast,
-        kv_type: KvChoice::F32,
+        kv_type: KvType::F32,
         allow_unread: Vec::new(),
     };
     run_suite(open_suite("evidence")?, Opened::open(&choice)?, &command.run)

@@ -1,31 +1,22 @@
 //! `quantize`: a model written again as GGUF in another storage type.
 
-use std::num::NonZeroUsize;
-
-use glassbox_quantize::{Fallback, QuantizeError, Summary, Target, TypeSummary, quantize};
+use glassbox_quantize::{Fallback, QuantizeError, Summary, TypeSummary, quantize};
 use serde::Serialize;
 
-use crate::args::{KernelChoice, KvChoice, ModelChoice, Quantize, QuantizeTarget};
+use crate::args::Quantize;
 use crate::exit::{Exit, Failure};
 use crate::{Outcome, opened, output, terminal};
 
 pub(crate) fn run(command: &Quantize) -> Outcome {
     output::check_folder(&command.out)?;
-    let choice = ModelChoice {
-        model: command.model.clone(),
-        threads: command.threads,
-        kernels: KernelChoice::Fast,
-        kv_type: KvChoice::F32,
-        allow_unread: command.allow_unread.clone(),
-    };
-    let checkpoint = opened::checkpoint(&choice)?;
-    let threads = command.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let checkpoint = opened::checkpoint(&command.model, &command.allow_unread)?;
+    let threads = opened::threads(command.threads);
     let bar = terminal::progress(checkpoint.tensor_names().count(), "quantising", false);
     let mut progress = |_: &str, index: usize, tensors: usize| {
         bar.set_length(tensors as u64);
         bar.set_position(index as u64);
     };
-    let summary = quantize(&checkpoint, target(command.to), &command.out, threads, &mut progress);
+    let summary = quantize(&checkpoint, command.to, &command.out, threads, &mut progress);
     bar.finish_and_clear();
     let summary = summary?;
     if command.json {
@@ -59,18 +50,6 @@ struct Report<'a> {
     tokenizer: bool,
     types: &'a [TypeSummary],
     fallbacks: &'a [Fallback],
-}
-
-fn target(choice: QuantizeTarget) -> Target {
-    match choice {
-        QuantizeTarget::F16 => Target::F16,
-        QuantizeTarget::Q8_0 => Target::Q8_0,
-        QuantizeTarget::Q4_0 => Target::Q4_0,
-        QuantizeTarget::Q4K => Target::Q4K,
-        QuantizeTarget::Q6K => Target::Q6K,
-        QuantizeTarget::Int8PerChannel => Target::Int8PerChannel,
-        QuantizeTarget::Int4PerChannel => Target::Int4PerChannel,
-    }
 }
 
 fn show(summary: &Summary) -> Result<(), Failure> {
