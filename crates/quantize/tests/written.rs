@@ -32,26 +32,33 @@ fn values(checkpoint: &Checkpoint, name: &str) -> Vec<f32> {
 }
 
 #[test]
-fn the_specimen_in_every_type_is_read_back_with_its_tokenizer_and_nearly_its_logits() {
+fn the_specimen_in_every_type_is_read_back_with_its_tokenizer_and_the_encoders_bytes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let source = open(repository("specimens/specimen"));
     let tokenizer = Tokenizer::open(&source).expect("whole");
     let text = "<|bos|><|user|>What is the capital of Ilmonia? 3333 中文<|end|><|assistant|>";
     let ids = tokenizer.encode(text, Specials::Parse).expect("encodes");
-    let before = logits(&source, &ids);
-    let spread = before.iter().map(|logit| logit * logit).sum::<f32>().sqrt();
-    for target in Target::ALL {
+    let file = |target: Target| {
         let out = folder.path().join(format!("{}.gguf", target.name()));
         let summary = written(&source, target, &out);
         assert_eq!(summary.file_bytes, std::fs::metadata(&out).expect("there").len());
         assert!(summary.tokenizer);
         let again = open(&out);
         assert_eq!(Tokenizer::open(&again).expect("whole").encode(text, Specials::Parse).expect("encodes"), ids, "{}", target.name());
-        let after = logits(&again, &ids);
-        let moved = before.iter().zip(&after).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt() / spread;
-        // The specimen attends sharply, so that a weight error of 1 % moves logits by 14 % here; a row in the wrong order moves them whole.
-        assert!(moved < 0.5, "{}: logits moved by {moved}", target.name());
-        assert!(target != Target::F16 || moved == 0.0, "the specimen is stored as F16");
+        again
+    };
+    // The specimen is stored as F16: nothing is lost, and a name or a row in the wrong place would show.
+    let whole = file(Target::F16);
+    assert_eq!(logits(&source, &ids), logits(&whole, &ids));
+    for target in Target::ALL {
+        let again = file(target);
+        assert!(logits(&again, &ids).iter().all(|logit| logit.is_finite()), "{}", target.name());
+        for name in whole.tensor_names().filter(|_| target.simulated().is_none()) {
+            let stored = again.require_tensor(name).expect("there");
+            // Rows are whole blocks, so a tensor is encoded as the row of all its numbers.
+            let wanted = encode(stored.storage, &values(&whole, name)).expect("whole blocks");
+            assert!(*stored.bytes == wanted, "{}: {name} as {}", target.name(), stored.storage);
+        }
     }
 }
 

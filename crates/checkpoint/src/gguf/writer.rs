@@ -128,23 +128,44 @@ impl GgufWriter {
     pub fn write<E: From<CheckpointError>>(
         &self,
         path: &Path,
-        mut data: impl FnMut(usize) -> Result<Vec<u8>, E>,
+        data: impl FnMut(usize) -> Result<Vec<u8>, E>,
         check: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<(), E> {
         let io = |doing| move |source: io::Error| E::from(CheckpointError::io(path, doing, source));
         let (unfinished, file) = Unfinished::beside(path).map_err(io("make it"))?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
-        self.write_header(&mut out).map_err(io("write it"))?;
+        self.write_parts(&mut out, data, io("write it"))?;
+        let file = out.into_inner().map_err(|error| io("write it")(error.into_error()))?;
+        file.sync_all().map_err(io("write it"))?;
+        // Stays open, and with it the lock, until the file is in its place.
+        check(&unfinished.0)?;
+        fs::rename(&unfinished.0, path).map_err(io("put it in its place"))
+    }
+
+    /// The whole file in memory; `data` as in [`GgufWriter::write`].
+    ///
+    /// # Errors
+    ///
+    /// Whatever `data` gives.
+    pub fn bytes<E>(&self, data: impl FnMut(usize) -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
+        let mut out = Vec::new();
+        self.write_parts(&mut out, data, |error| unreachable!("memory takes what is written: {error}"))?;
+        Ok(out)
+    }
+
+    fn write_parts<E>(
+        &self,
+        out: &mut impl Write,
+        mut data: impl FnMut(usize) -> Result<Vec<u8>, E>,
+        wrong: impl Fn(io::Error) -> E,
+    ) -> Result<(), E> {
+        self.write_header(out).map_err(&wrong)?;
         for (index, size) in self.sizes.iter().enumerate() {
             let bytes = data(index)?;
             assert_eq!(bytes.len(), *size, "tensor {index} has the size that was announced");
-            out.write_all(&bytes).and_then(|()| pad(&mut out, bytes.len())).map_err(io("write it"))?;
+            out.write_all(&bytes).and_then(|()| pad(out, bytes.len())).map_err(&wrong)?;
         }
-        let file = out.into_inner().map_err(|error| io("write it")(error.into_error()))?;
-        file.sync_all().map_err(io("write it"))?;
-        drop(file);
-        check(&unfinished.0)?;
-        fs::rename(&unfinished.0, path).map_err(io("put it in its place"))
+        Ok(())
     }
 
     fn header_bytes(&self) -> usize {
@@ -176,12 +197,17 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// A new file beside `path`; one that an earlier, killed writer left is written over.
+    /// A new file beside `path`; one that an earlier, killed writer left is written over, one that a living writer holds is not.
     fn beside(path: &Path) -> io::Result<(Self, File)> {
         let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
         name.push(".unfinished");
         let unfinished = path.with_file_name(name);
-        let file = File::create(&unfinished)?;
+        let file = File::options().write(true).create(true).truncate(false).open(&unfinished)?;
+        // Where a file system knows no locks, two writers are not told apart.
+        if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing the same file"));
+        }
+        file.set_len(0)?;
         Ok((Self(unfinished), file))
     }
 }

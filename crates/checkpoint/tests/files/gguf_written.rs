@@ -47,6 +47,29 @@ fn a_written_file_reads_back_whole() {
 }
 
 #[test]
+fn the_file_in_memory_is_the_one_on_disk() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("m.gguf");
+    writer().write(&path, data, |_| Ok(())).expect("written");
+    assert_eq!(writer().bytes(data).expect("in memory"), fs::read(path).expect("read"));
+}
+
+#[test]
+fn a_second_writer_of_the_same_file_is_turned_away_and_the_first_ends_well() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("m.gguf");
+    let second = |_: &std::path::Path| {
+        refused(writer().write(&path, data, |_| Ok(())), "io", &["m.gguf", "another process is writing the same file"]);
+        Ok(())
+    };
+    writer().write(&path, data, second).expect("the first is not disturbed");
+    assert_eq!(writer().bytes(data).expect("in memory"), fs::read(&path).expect("read"));
+    fs::write(folder.path().join("m.gguf.unfinished"), "left by a killed writer").expect("written");
+    writer().write(&path, data, |_| Ok(())).expect("nobody holds it");
+    assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1);
+}
+
+#[test]
 fn pairs_of_a_file_are_written_as_they_were() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (first, second) = (folder.path().join("1.gguf"), folder.path().join("2.gguf"));

@@ -167,16 +167,16 @@ impl Scaling {
                 let theta = theta * pow_f64(stretch, width as f64 / (width as f64 - 2.0));
                 each(&|pair| 1.0 / power(theta, pair))
             }
-            Self::Yarn { factor, .. } => {
-                let (first, last) = self.blend(theta, width);
+            Self::Yarn { factor, beta_fast, beta_slow, original_context, whole_pairs, .. } => {
+                let (first, last) = blend(theta, width, [*beta_fast, *beta_slow], *original_context, *whole_pairs);
                 each(&|pair| {
                     let plain = 1.0 / power(theta, pair);
                     let divide = ((pair as f64 - first) / (last - first)).clamp(0.0, 1.0);
                     plain / factor * divide + plain * (1.0 - divide)
                 })
             }
-            Self::LongRope { .. } => {
-                let divisors = self.divisors(sequence);
+            Self::LongRope { short, long, original_context, .. } => {
+                let divisors = if sequence as f64 <= *original_context { short } else { long };
                 each(&|pair| 1.0 / (f64::from(divisors[pair]) * power(theta, pair)))
             }
         }
@@ -213,44 +213,30 @@ impl Scaling {
                 let theta = theta as f32 * power_of(stretch, (width as f64 / (width as f64 - 2.0)) as f32);
                 each(&|pair| 1.0 / power_of(theta, 2.0 * pair as f32 / width as f32))
             }
-            Self::Yarn { factor, .. } => {
-                let (first, last) = self.blend(theta, width);
+            Self::Yarn { factor, beta_fast, beta_slow, original_context, whole_pairs, .. } => {
+                let (first, last) = blend(theta, width, [*beta_fast, *beta_slow], *original_context, *whole_pairs);
                 each(&|pair| {
                     let (kept, divided) = (1.0 / power(pair), 1.0 / (*factor as f32 * power(pair)));
                     let keep = 1.0 - ((pair as f32 - first as f32) / (last - first) as f32).clamp(0.0, 1.0);
                     divided * (1.0 - keep) + kept * keep
                 })
             }
-            Self::LongRope { .. } => {
-                let divisors = self.divisors(sequence);
+            Self::LongRope { short, long, original_context, .. } => {
+                let divisors = if sequence as f64 <= *original_context { short } else { long };
                 each(&|pair| 1.0 / (divisors[pair] * power(pair)))
             }
         }
     }
+}
 
-    /// The first and the last pair of YaRN's blend: those that turn `beta_fast` and `beta_slow` times in the original context.
-    #[expect(clippy::cast_precision_loss, reason = "a width of a head is far below 2^53")]
-    fn blend(&self, theta: f64, width: usize) -> (f64, f64) {
-        let Self::Yarn { beta_fast, beta_slow, original_context, whole_pairs, .. } = self else { return (0.0, 1.0) };
-        let pair_of = |turns: f64| width as f64 * ln_f64(original_context / (turns * TAU)) / (2.0 * ln_f64(theta));
-        let (first, last) = match whole_pairs {
-            true => (pair_of(*beta_fast).floor(), pair_of(*beta_slow).ceil()),
-            false => (pair_of(*beta_fast), pair_of(*beta_slow)),
-        };
-        let (first, last) = (first.max(0.0), last.min(width as f64 - 1.0));
-        // A blend over no pair would divide by zero; `transformers` widens it by as much.
-        if first == last { (first, last + 0.001) } else { (first, last) }
-    }
-
-    /// LongRoPE's divisors for a sequence.
-    #[expect(clippy::cast_precision_loss, reason = "sequences are far below 2^53")]
-    fn divisors(&self, sequence: usize) -> &[f32] {
-        match self {
-            Self::LongRope { short, original_context, .. } if sequence as f64 <= *original_context => short,
-            Self::LongRope { long, .. } => long,
-            _ => &[],
-        }
-    }
+/// The first and the last pair of YaRN's blend: those that turn `betas` times in the original context, fast and slow.
+#[expect(clippy::cast_precision_loss, reason = "a width of a head is far below 2^53")]
+fn blend(theta: f64, width: usize, betas: [f64; 2], original_context: f64, whole_pairs: bool) -> (f64, f64) {
+    let [first, last] = betas.map(|turns| width as f64 * ln_f64(original_context / (turns * TAU)) / (2.0 * ln_f64(theta)));
+    let (first, last) = if whole_pairs { (first.floor(), last.ceil()) } else { (first, last) };
+    let (first, last) = (first.max(0.0), last.min(width as f64 - 1.0));
+    // A blend over no pair would divide by zero; `transformers` widens it by as much.
+    if first == last { (first, last + 0.001) } else { (first, last) }
 }
 
 fn positive(name: &'static str, value: f64) -> Result<(), MechanismError> {

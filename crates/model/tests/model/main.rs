@@ -3,7 +3,6 @@
 mod alibi;
 mod edited;
 mod encoders;
-mod every_machine;
 mod explained;
 mod faults;
 mod golden;

@@ -1,6 +1,6 @@
 //! A tiny model in memory whose matrices are stored in any storage type that the program decodes.
 
-use glassbox_checkpoint::Checkpoint;
+use glassbox_checkpoint::{Checkpoint, CheckpointError, GgufValue, GgufWriter};
 use glassbox_mechanisms::Kernels;
 use glassbox_model::Model;
 use glassbox_tensor::{Bytes, Matrix, StorageType};
@@ -27,7 +27,7 @@ fn file_of(storage: StorageType) -> Vec<u8> {
     let mut tensors: Vec<(String, Vec<usize>, StorageType, Vec<u8>)> = Vec::new();
     let mut matrix = |name: String, rows: usize, columns: usize| {
         let blocks = if columns.is_multiple_of(storage.block_len()) { &blocks } else { &small };
-        (name, vec![columns, rows], blocks.storage, blocks.matrix(rows, columns, &mut random))
+        (name, vec![rows, columns], blocks.storage, blocks.matrix(rows, columns, &mut random))
     };
     tensors.push(matrix("token_embd.weight".into(), VOCAB, D_MODEL));
     tensors.push(matrix("output.weight".into(), VOCAB, D_MODEL));
@@ -50,10 +50,10 @@ fn file_of(storage: StorageType) -> Vec<u8> {
         tensors.push((name, vec![D_MODEL], storage, bytes));
     }
 
-    let mut file = Vec::new();
-    file.extend(b"GGUF\x03\0\0\0");
-    file.extend((tensors.len() as u64).to_le_bytes());
-    let numbers: [(&str, u32); 9] = [
+    let mut writer = GgufWriter::new();
+    writer.set("general.architecture", &GgufValue::Text("llama".to_owned()));
+    writer.set("llama.attention.layer_norm_rms_epsilon", &GgufValue::F32(1e-5));
+    for (key, number) in [
         ("context_length", 4096),
         ("embedding_length", 256),
         ("block_count", 2),
@@ -63,38 +63,14 @@ fn file_of(storage: StorageType) -> Vec<u8> {
         ("attention.key_length", 16),
         ("attention.value_length", 16),
         ("rope.dimension_count", 16),
-    ];
-    file.extend((numbers.len() as u64 + 2).to_le_bytes());
-    let text = |file: &mut Vec<u8>, text: &str| {
-        file.extend((text.len() as u64).to_le_bytes());
-        file.extend(text.as_bytes());
-    };
-    text(&mut file, "general.architecture");
-    file.extend(8_u32.to_le_bytes());
-    text(&mut file, "llama");
-    text(&mut file, "llama.attention.layer_norm_rms_epsilon");
-    file.extend(6_u32.to_le_bytes());
-    file.extend(1e-5_f32.to_le_bytes());
-    for (key, number) in numbers {
-        text(&mut file, &format!("llama.{key}"));
-        file.extend(4_u32.to_le_bytes());
-        file.extend(number.to_le_bytes());
+    ] {
+        writer.set(&format!("llama.{key}"), &GgufValue::U32(number));
     }
-    let mut offset = 0_u64;
-    for (name, sizes, storage, bytes) in &tensors {
-        text(&mut file, name);
-        file.extend((sizes.len() as u32).to_le_bytes());
-        sizes.iter().for_each(|size| file.extend((*size as u64).to_le_bytes()));
-        file.extend(number_of(*storage).to_le_bytes());
-        file.extend(offset.to_le_bytes());
-        offset += (bytes.len() as u64).next_multiple_of(32);
+    for (name, shape, storage, _) in &tensors {
+        writer.tensor(name, shape, *storage).expect("rows are whole blocks");
     }
-    file.resize(file.len().next_multiple_of(32), 0);
-    for (.., bytes) in &tensors {
-        file.extend(bytes);
-        file.resize(file.len().next_multiple_of(32), 0);
-    }
-    file
+    let data = |index: usize| Ok::<_, CheckpointError>(tensors[index].3.clone());
+    writer.bytes(data).expect("the tensors are in memory")
 }
 
 /// Some blocks of a storage type that decode to ordinary weights.
@@ -123,27 +99,5 @@ impl Blocks {
     fn matrix(&self, rows: usize, columns: usize, random: &mut Values) -> Vec<u8> {
         let count = rows * columns / self.storage.block_len();
         (0..count).flat_map(|_| &self.blocks[random.below(self.blocks.len())]).copied().collect()
-    }
-}
-
-/// The number of a storage type in GGUF (`ggml.h`, `enum ggml_type`).
-fn number_of(storage: StorageType) -> u32 {
-    match storage {
-        StorageType::F32 => 0,
-        StorageType::F16 => 1,
-        StorageType::Q4_0 => 2,
-        StorageType::Q4_1 => 3,
-        StorageType::Q5_0 => 6,
-        StorageType::Q5_1 => 7,
-        StorageType::Q8_0 => 8,
-        StorageType::Q2K => 10,
-        StorageType::Q3K => 11,
-        StorageType::Q4K => 12,
-        StorageType::Q5K => 13,
-        StorageType::Q6K => 14,
-        StorageType::Iq4Nl => 20,
-        StorageType::Bf16 => 30,
-        StorageType::Mxfp4 => 39,
-        other => panic!("{other} has a number in GGUF: add it here"),
     }
 }

@@ -2,7 +2,7 @@
 //! threads, pieces, company, cache, process, and whether somebody watches.
 //!
 //! Every fixture of `fixtures/tiny` takes part by being there. Not the full product: each way is held against one reference for every family,
-//! weight format and storage type of the cache. The full product, on a real model, is `make test-real`.
+//! weight format and storage type of the cache. `make test-real` holds pieces, threads and storage types on a real model to one another.
 
 mod checker;
 mod families;
@@ -70,16 +70,34 @@ fn vector_and_portable_kernels_have_the_same_bits() {
     }
 }
 
-/// The bits that x86-64 with and without AVX2 and AArch64 have in common. Whoever changes them on purpose (the order of a sum, an
-/// elementary function) writes the new number here; a machine that differs has found a fault.
+/// The bits that x86-64 with and without AVX2 and AArch64 have in common: taken on the first, held to on the last by `make test-aarch64`.
+/// Whoever changes them on purpose (the order of a sum, an elementary function) writes the new number here; a machine that differs has
+/// found a fault.
 #[test]
 fn every_machine_has_the_same_bits() {
-    let found =
-        [(StorageType::F32, KvType::F32), (StorageType::Q4K, KvType::Q8_0), (StorageType::Q6K, KvType::F16)].map(|(storage, kv_type)| {
-            let fold = |hash: u64, bits: &u32| (hash ^ u64::from(*bits)).wrapping_mul(0x0000_0100_0000_01b3);
-            format!("{:016x}", logits(&formats::model_of(storage, Kernels::Fast), kv_type).iter().fold(0xcbf2_9ce4_8422_2325, fold))
-        });
-    assert_eq!(found, ["ebb519ebfc3b6365", "ab8dd162a539f3d0", "2ab3b583e750f234"]);
+    let fingerprint = |model: &Model, kv_type| {
+        let fold = |hash: u64, bits: &u32| (hash ^ u64::from(*bits)).wrapping_mul(0x0000_0100_0000_01b3);
+        format!("{:016x}", logits(model, kv_type).iter().fold(0xcbf2_9ce4_8422_2325, fold))
+    };
+    let formats = [(StorageType::F32, KvType::F32), (StorageType::Q4K, KvType::Q8_0), (StorageType::Q6K, KvType::F16)]
+        .map(|(storage, kv_type)| fingerprint(&formats::model_of(storage, Kernels::Fast), kv_type));
+    assert_eq!(formats, ["ebb519ebfc3b6365", "ab8dd162a539f3d0", "2ab3b583e750f234"]);
+    let families = families::all(Kernels::Fast);
+    for (name, wanted) in [
+        ("bloom", "2c2fa0aab3379a34"),
+        ("gemma2-gqa", "e65c61b207e165a3"),
+        ("gemma3-gqa", "8ce027d51c4f9339"),
+        ("gpt2", "a019a33420b8849c"),
+        ("gpt_neox-parallel", "fddd0f0fcb775b15"),
+        ("llama-scaled", "badef564897bce25"),
+        ("minimal", "4af4b526c1a3b545"),
+        ("olmo2-gqa", "73343f3962e500b0"),
+        ("phi3-long", "d7dff64856152ca4"),
+        ("qwen2-yarn", "bca5a6ab9cda2eae"),
+    ] {
+        let (_, model) = families.iter().find(|(found, _)| found == name).expect("it is among the fixtures");
+        assert_eq!(fingerprint(model, KvType::F32), wanted, "{name}");
+    }
 }
 
 #[test]
