@@ -14,8 +14,9 @@ use crate::scripted::{small, subject};
 /// Tells the re-executed test binary that it is the process to be killed.
 const VICTIM: &str = "GLASSBOX_TEST_VICTIM";
 const KILLS: usize = 100;
-/// Long enough that a hundred kills fall inside the run, short enough for a quick test.
 const PAUSE: Duration = Duration::from_micros(700);
+/// Bytes of the record, about three answers: on a machine of any speed a hundred kills fall inside the run of 580.
+const GROWTH: usize = 2_400;
 
 fn suite() -> Suite {
     let mut suite = small("evidence", 60);
@@ -51,6 +52,15 @@ fn go_on(runs: &Path, pause: Duration) -> Finished {
     suite.run(&subject, destination, around).expect("the folder is writable and nobody else writes")
 }
 
+/// Waits until the answers on the disk have grown by so many bytes: a moment of the run, however fast the machine is.
+fn wait_for_growth(runs: &Path, bytes: u64) {
+    let held = || only_run(runs).and_then(|run| std::fs::metadata(run.join("trials.jsonl")).ok()).map_or(0, |file| file.len());
+    let (before, started) = (held(), Instant::now());
+    while held() <= before + bytes && started.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
 /// Not a test of its own: the process that [`a_hundred_kills_lose_nothing_and_count_nothing_twice`] starts and kills.
 #[test]
 fn the_victim_runs_only_when_it_is_told_where() {
@@ -73,7 +83,11 @@ fn a_hundred_kills_lose_nothing_and_count_nothing_twice() {
             .stdout(Stdio::null())
             .spawn()
             .expect("the test binary can be run again");
-        std::thread::sleep(Duration::from_micros(2_000 + dice.below(45_000) as u64));
+        if kills % 4 == 0 {
+            std::thread::sleep(Duration::from_micros(dice.below(10_000) as u64));
+        } else {
+            wait_for_growth(runs.path(), dice.below(GROWTH) as u64);
+        }
         let was_running = victim.try_wait().expect("the victim can be asked").is_none();
         victim.kill().expect("the victim can be killed");
         victim.wait().expect("the victim ends");
