@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use glassbox_anatomy::{Observer, Site, Tap};
-use glassbox_mechanisms::attention::{Queries, Rule, attend, mix, pattern, scores};
+use glassbox_mechanisms::attention::{Queries, Rule, mix, pattern, scores};
 use glassbox_mechanisms::cache::{Cache, LayerView};
 use glassbox_mechanisms::heads::Heads;
 use glassbox_mechanisms::softmax::softmax_in_place;
 use glassbox_mechanisms::{Kernels, MechanismError};
 
+use crate::attend;
 use crate::decoder::{Part, Run};
 use crate::linear::Linear;
 use crate::norm::NormWeights;

@@ -5,13 +5,13 @@ use std::ops::Range;
 use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::cache::Cache;
 use glassbox_mechanisms::position::{Rotary, Turns, add_learned, sinusoidal};
-use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, matmul, softmax};
+use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, softmax};
 use glassbox_tensor::Matrix;
 
 use crate::block::Block;
 use crate::blueprint::SoftCap;
 use crate::norm::NormWeights;
-use crate::{Rows, Sequence};
+use crate::{Rows, Sequence, project};
 
 /// Tokens that go through the layers together; bounds the memory of a long prompt. No bit depends on it.
 pub(crate) const PIECE: usize = 512;
@@ -133,7 +133,7 @@ impl Decoder {
         let mut x = self.norm.apply(&x[tokens.start * d_model..tokens.end * d_model], run);
         tap.at(Site::NormOut, &[rows, d_model], &mut x);
         let mut logits = vec![0.0; rows * vocab];
-        matmul::project(run.kernels, &self.unembedding, &x, None, &mut logits, run.workers);
+        project(run.kernels, &self.unembedding, &x, None, &mut logits, run.workers);
         if let SoftCap::At(cap) = self.soft_cap {
             softmax::soft_cap_in_place(run.kernels, cap, &mut logits);
         }

@@ -1,8 +1,8 @@
-use glassbox_mechanisms::matmul;
 use glassbox_tensor::Matrix;
 
 use crate::blueprint::{Blueprint, Pooler};
 use crate::decoder::Run;
+use crate::project;
 use crate::slot::Slot;
 use crate::weights::Weights;
 
@@ -26,7 +26,7 @@ impl Linear {
     /// - `x`  [token, in]; the result is [token, out]
     pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
         let mut out = vec![0.0; x.len() / self.weight.columns() * self.weight.rows()];
-        matmul::project(run.kernels, &self.weight, x, self.bias.as_deref(), &mut out, run.workers);
+        project(run.kernels, &self.weight, x, self.bias.as_deref(), &mut out, run.workers);
         out
     }
 }
