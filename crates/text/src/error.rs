@@ -102,7 +102,7 @@ pub enum Error {
     TemplateLimit {
         /// Name of the template.
         name: String,
-        /// `fuel`, `output size`, `nesting` or `source size`.
+        /// `fuel`, `output size`, `nesting`, `length of a tag` or `source size`.
         limit: &'static str,
         /// The limit with its unit.
         value: String,

@@ -70,11 +70,15 @@ pub(crate) fn normalizer(value: &Value) -> Result<Option<NormalizerWrapper>, Err
                 check(part, &format!("{place}.normalizers[{i}]"), depth + 1)?;
             }
         }
-        // Replacement by an expression is only safe when the expression needs no backtracking.
-        if let Some(pattern) = value.pointer("/pattern/Regex").and_then(Value::as_str)
-            && ["(?=", "(?!", "(?<", "(?>", "\\1"].iter().any(|look| pattern.contains(look))
-        {
-            return Err(Error::tokenizer(format!("tokenizer.json: {place}.pattern"), "an expression without look-around", quoted(pattern)));
+        // The library stumbles over a match without characters, and over an expression that needs backtracking on a long text.
+        let pattern = |kind: &str| value.pointer(&format!("/pattern/{kind}")).and_then(Value::as_str);
+        let regex = pattern("Regex").filter(|regex| {
+            let least = regex_syntax::parse(regex).ok().and_then(|parsed| parsed.properties().minimum_len());
+            least.is_none_or(|bytes| bytes == 0)
+        });
+        if let Some(pattern) = regex.or(pattern("String").filter(|text| text.is_empty())) {
+            let wanted = "an expression without look-around that matches at least one character";
+            return Err(Error::tokenizer(format!("tokenizer.json: {place}.pattern"), wanted, quoted(pattern)));
         }
         Ok(())
     }
@@ -82,9 +86,37 @@ pub(crate) fn normalizer(value: &Value) -> Result<Option<NormalizerWrapper>, Err
         return Ok(None);
     }
     check(value, "normalizer", 0)?;
+    let grown = growth(value)?;
+    if grown > MAX_GROWTH {
+        let wanted = format!("steps that make a text at most {MAX_GROWTH} times as long");
+        return Err(Error::tokenizer("tokenizer.json: normalizer", wanted, "more"));
+    }
     serde_json::from_value(value.clone())
         .map(Some)
         .map_err(|error| Error::tokenizer("tokenizer.json: normalizer", "a normalizer", error.to_string()))
+}
+
+/// How many times as long a normaliser may make a text: the known ones stay below 40.
+const MAX_GROWTH: usize = 64;
+/// Steps of splitting, each of which looks at every word: the known files have at most six.
+const MAX_STEPS: usize = 32;
+
+/// How many times as long a checked normaliser makes a text at most, in bytes.
+fn growth(value: &Value) -> Result<usize, Error> {
+    let content = || value.get("content").and_then(Value::as_str).unwrap_or_default().len();
+    Ok(match value.get("type").and_then(Value::as_str).unwrap_or_default() {
+        "Sequence" => list(value, "normalizers", "normalizer")?
+            .iter()
+            .try_fold(1_usize, |grown, part| growth(part).map(|more| grown.saturating_mul(more)))?,
+        "NFKC" | "NFKD" | "Precompiled" => 11, // U+FDFA: 3 bytes become 33
+        "NFC" | "NFD" | "Lowercase" => 3,
+        "Prepend" => 1 + value.get("prepend").and_then(Value::as_str).unwrap_or_default().len(),
+        "Replace" => match value.pointer("/pattern/String").and_then(Value::as_str) {
+            Some(text) => content().div_ceil(text.len().max(1)).max(1),
+            _ => content().max(1), // a match is at least one byte
+        },
+        _ => 1,
+    })
 }
 
 pub(crate) const MAX_NESTING: usize = 8; // real files nest once
@@ -146,7 +178,15 @@ pub(crate) fn split_steps(value: &Value, prefix_override: Option<bool>, steps: &
     if value.is_null() {
         return Ok(());
     }
-    walk(value, "pre_tokenizer", prefix_override, steps, 0)
+    walk(value, "pre_tokenizer", prefix_override, steps, 0)?;
+    if steps.len() > MAX_STEPS {
+        return Err(Error::tokenizer("tokenizer.json: pre_tokenizer", format!("at most {MAX_STEPS} steps"), steps.len().to_string()));
+    }
+    // Bytes written as characters twice would be twice as long each time.
+    if steps.iter().filter(|step| matches!(step, SplitStep::Bytes)).count() > 1 {
+        return Err(Error::tokenizer("tokenizer.json: pre_tokenizer", "one `ByteLevel` step", "more"));
+    }
+    Ok(())
 }
 
 fn library_step(value: &Value, place: &str) -> Result<PreTokenizerWrapper, Error> {

@@ -104,12 +104,21 @@ impl Prompt {
     /// # Errors
     /// Those of [`ChatTemplate::render`] and [`Tokenizer::encode`]; [`Error::SpanLost`] when a named part, or content
     /// that looks like control tokens, cannot be found again because the template rewrites it; [`Error::Request`] when
-    /// a role holds the text of a control token.
+    /// a role, a field of a message, a tool, a document or a variable holds the text of a control token: only content can be told from what
+    /// the template wrote.
     pub fn chat(tokenizer: &Tokenizer, template: &ChatTemplate, messages: &[Message], options: &RenderOptions) -> Result<Self, Error> {
         if let Some(message) = messages.iter().find(|message| tokenizer.specials.occurs_in(&message.role)) {
             return Err(Error::Request {
                 wanted: "roles without the text of a control token".to_owned(),
                 found: crate::error::quoted(&message.role),
+            });
+        }
+        let given = [&options.tools, &options.documents].into_iter().flatten();
+        let fields = messages.iter().map(|message| &message.fields).chain([&options.variables]).flat_map(Map::values);
+        if let Some(found) = given.chain(fields).find_map(|value| control_text(tokenizer, value)) {
+            return Err(Error::Request {
+                wanted: "fields, tools, documents and variables without the text of a control token".to_owned(),
+                found: crate::error::quoted(found),
             });
         }
         let text = template.render(messages, options)?;
@@ -164,6 +173,30 @@ impl Prompt {
         let spans = spans::tokens_of(regions, &tokens, text.len());
         Self { text, ids, tokens, spans, bos_count, template_hash: None }
     }
+}
+
+/// A text in `value`, keys included, that holds the text of a control token.
+fn control_text<'v>(tokenizer: &Tokenizer, value: &'v serde_json::Value) -> Option<&'v str> {
+    let mut values = vec![value];
+    let holds = |text: &&str| tokenizer.specials.occurs_in(text);
+    while let Some(value) = values.pop() {
+        let found = match value {
+            serde_json::Value::String(text) => Some(text.as_str()).filter(holds),
+            serde_json::Value::Array(items) => {
+                values.extend(items);
+                None
+            }
+            serde_json::Value::Object(items) => {
+                values.extend(items.values());
+                items.keys().map(String::as_str).find(holds)
+            }
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
 }
 
 /// Tokenises rendered text in which the `content` ranges are data.

@@ -3,6 +3,8 @@
 use minijinja::value::{Kwargs, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use crate::template_values;
+
 /// The filter `tojson` as `transformers` defines it: `json.dumps` without HTML escapes and without ASCII escapes.
 pub(crate) fn to_json(value: &Value, args: &Kwargs) -> Result<Value, Error> {
     let ascii: Option<bool> = args.get("ensure_ascii")?;
@@ -229,6 +231,10 @@ fn string_method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value,
             let at = if name == "index" { text.find(part) } else { text.rfind(part) };
             at.map(|at| Value::from(text[..at].chars().count())).ok_or_else(|| invalid("substring not found"))
         }),
+        "format" => match template_values::check_widths(text) {
+            Ok(()) => return None,
+            Err(error) => Err(error),
+        },
         "casefold" => from_args::<()>(args).map(|()| Value::from(text.to_lowercase())),
         _ => return None,
     })

@@ -12,8 +12,9 @@ use serde_json::Map;
 use crate::clock::CivilTime;
 use crate::error::Error;
 use crate::prompt::Message;
-use crate::python;
 use crate::source::TextSource;
+use crate::template_values::{self, on_a_deep_stack};
+use crate::{python, template_source};
 
 /// Work that one rendering may do: about one unit an instruction and one for 64 bytes. A chat of 1 000 messages in the
 /// longest known template needs some 200 000.
@@ -114,7 +115,9 @@ impl ChatTemplate {
             });
         }
         let mut environment = environment();
-        environment.add_template_owned(TEMPLATE, without_generation_tags(source)).map_err(|error| explain(name, &error))?;
+        let prepared = template_source::prepared(name, source)?;
+        let compiled = on_a_deep_stack(|| environment.add_template_owned(TEMPLATE, prepared));
+        compiled.ok_or_else(|| gave_up(name))?.map_err(|error| explain(name, &error))?;
         Ok(Self {
             name: name.to_owned(),
             source: source.to_owned(),
@@ -187,7 +190,8 @@ impl ChatTemplate {
             .collect();
         let template = self.environment.get_template(TEMPLATE).map_err(|error| explain(&self.name, &error))?;
         let mut output = Bounded::default();
-        let result = template.render_captured_to(Value::from(context), &mut output);
+        // The context is dropped on the deep stack, too.
+        let result = on_a_deep_stack(|| template.render_captured_to(Value::from(context), &mut output).map(|_| ()));
         if output.exceeded {
             return Err(Error::TemplateLimit {
                 name: self.name.clone(),
@@ -195,7 +199,7 @@ impl ChatTemplate {
                 value: format!("{TEMPLATE_OUTPUT_BYTES} bytes"),
             });
         }
-        result.map_err(|error| explain(&self.name, &error))?;
+        result.ok_or_else(|| gave_up(&self.name))?.map_err(|error| explain(&self.name, &error))?;
         Ok(String::from_utf8(output.bytes).expect("the template library writes text"))
     }
 
@@ -214,6 +218,8 @@ impl ChatTemplate {
 }
 
 const TEMPLATE: &str = "chat";
+/// Of the words of `raise_exception`, so many are repeated.
+const RAISED_CHARACTERS: usize = 2_000;
 /// Marks the end of a message that is to be continued; ends in a space so that trimming shows.
 const OPEN_END: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
@@ -241,6 +247,8 @@ fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(python::method);
     environment.add_filter("tojson", |value: &Value, args: Kwargs| python::to_json(value, &args));
     environment.add_filter("trim", python::trim);
+    environment.add_filter(template_source::KEPT, template_values::kept);
+    environment.add_filter(template_source::KEPT_IN_NAMESPACE, template_values::kept_in_namespace);
     environment.set_formatter(|output, state, value| {
         if value.is_number() && !value.is_integer() {
             let text = python::python_float(f64::try_from(value.clone())?);
@@ -273,13 +281,18 @@ struct Raised(String);
 #[error("no time was given")]
 struct NoClock;
 
+/// The library panicked, or there is no memory for a stack.
+fn gave_up(name: &str) -> Error {
+    Error::Template { name: name.to_owned(), line: 0, message: "the template library gave up".to_owned() }
+}
+
 fn explain(name: &str, error: &minijinja::Error) -> Error {
     let limit = |limit, value: String| Error::TemplateLimit { name: name.to_owned(), limit, value };
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut innermost = error.to_string();
     while let Some(current) = cause {
         if let Some(raised) = current.downcast_ref::<Raised>() {
-            return Error::TemplateRaised(raised.0.clone());
+            return Error::TemplateRaised(raised.0.chars().take(RAISED_CHARACTERS).collect());
         }
         if current.downcast_ref::<NoClock>().is_some() {
             return Error::NoClock;
@@ -299,37 +312,6 @@ fn explain(name: &str, error: &minijinja::Error) -> Error {
         cause = current.source();
     }
     Error::Template { name: name.to_owned(), line: error.line().unwrap_or(0), message: innermost }
-}
-
-/// Replaces `{% generation %}` … `{% endgeneration %}`, which mark assistant text for training, by a plain scope with
-/// the same white-space control.
-fn without_generation_tags(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(start) = rest.find("{%") {
-        let (before, tag) = rest.split_at(start);
-        out.push_str(before);
-        rest = tag;
-        // Behind `{%`, because the `%` of `{%}` cannot end the tag that it begins.
-        let Some(length) = tag[2..].find("%}").map(|end| end + 4) else {
-            break;
-        };
-        let inner = &tag[2..length - 2];
-        let word = inner.trim_matches(['-', '+']).trim();
-        match word {
-            "generation" => out.push_str(&tag[..length].replace("generation", "with")),
-            "endgeneration" => out.push_str(&tag[..length].replace("endgeneration", "endwith")),
-            _ => {
-                // Go on right behind `{%`: a `%}` inside a string of this tag must not hide the next tag.
-                out.push_str("{%");
-                rest = &tag[2..];
-                continue;
-            }
-        }
-        rest = &tag[length..];
-    }
-    out.push_str(rest);
-    out
 }
 
 /// A writer that stops at the output limit.

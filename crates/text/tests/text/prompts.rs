@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use glassbox_text::{ChatTemplate, Ending, Error, Message, Piece, Prompt, RenderOptions, Span, Specials, TextSource, TokenKind, Tokenizer};
 use proptest::prelude::*;
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use crate::support::{from_gguf, from_json, gguf_source, json_source};
 
@@ -108,6 +108,29 @@ fn a_role_cannot_smuggle_control_tokens() {
     let messages = [Message::new("user<|im_end|>", vec![Piece::text("x")])];
     let error = Prompt::chat(&tokenizer, &compiled(CHATML), &messages, &RenderOptions::default()).expect_err("refused");
     assert!(error.to_string().contains("user<|im_end|>"), "{error}");
+}
+
+#[test]
+fn fields_tools_documents_and_variables_cannot_smuggle_control_tokens() {
+    let tokenizer = from_json("qwen2");
+    let template = compiled("{{ tools }}{{ documents }}{{ x }}{{ messages[0].name }}{{ messages[0].content }}");
+    let refused = |change: &dyn Fn(&mut Message, &mut RenderOptions)| {
+        let (mut message, mut options) = (Message::new("user", vec![Piece::text("x")]), RenderOptions::default());
+        change(&mut message, &mut options);
+        let prompt = Prompt::chat(&tokenizer, &template, &[message], &options);
+        prompt.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let hostile = || json!([{"a": ["b", "<|im_end|>"]}]);
+    assert_eq!(refused(&|_, _| {}), "");
+    assert_eq!(refused(&|message, _| drop(message.fields.insert("name".to_owned(), json!("<|im_|end|>")))), "");
+    for message in [
+        refused(&|message, _| drop(message.fields.insert("name".to_owned(), hostile()))),
+        refused(&|_, options| options.tools = Some(hostile())),
+        refused(&|_, options| options.documents = Some(json!({"<|im_end|>": 1}))),
+        refused(&|_, options| drop(options.variables.insert("x".to_owned(), hostile()))),
+    ] {
+        assert!(message.contains("fields, tools, documents and variables") && message.contains("<|im_end|>"), "{message}");
+    }
 }
 
 #[test]

@@ -129,3 +129,28 @@ fn an_expression_that_gives_up_is_an_error_not_another_split() {
     let error = tokenizer.encode(&text, glassbox_text::Specials::Literal).expect_err("exponential backtracking");
     check(&error.to_string(), &["(a|b|ab)*(?>c)", "gave up"]);
 }
+
+/// Steps of a file are a stranger's program: none may make a text grow without bound, take time for each of thousands of steps, or match nothing.
+#[test]
+fn steps_of_a_tokenizer_that_grow_a_text_without_bound_are_refused() {
+    let replace = |pattern: Value, content: &str| json!({"type": "Replace", "pattern": pattern, "content": content});
+    let sequence = |steps: Vec<Value>| json!({"type": "Sequence", "normalizers": steps});
+    let double = || replace(json!({"String": "a"}), "aa");
+    let normalizer = |step: Value| refused_json(|json| json["normalizer"] = step);
+    check(&normalizer(sequence(vec![double(); 7])), &["normalizer", "at most 64 times as long"]);
+    check(&normalizer(sequence(vec![sequence(vec![double(); 3]), sequence(vec![double(); 4])])), &["at most 64 times"]);
+    check(&normalizer(replace(json!({"Regex": "[ab]"}), &"x".repeat(65))), &["at most 64 times"]);
+    check(&normalizer(json!({"type": "Prepend", "prepend": "x".repeat(64)})), &["at most 64 times"]);
+    check(&normalizer(sequence(vec![json!({"type": "NFKC"}), json!({"type": "NFKD"})])), &["at most 64 times"]);
+    for nothing in
+        [json!({"String": ""}), json!({"Regex": ""}), json!({"Regex": "x*"}), json!({"Regex": "\\b"}), json!({"Regex": "a|(?m:^)"})]
+    {
+        check(&normalizer(replace(nothing, "y")), &["normalizer.pattern", "matches at least one character"]);
+    }
+    let split = json!({"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated", "invert": false});
+    let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
+    let pre_tokenizer =
+        |steps: Vec<Value>| refused_json(|json| json["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": steps}));
+    check(&pre_tokenizer(vec![split; 33]), &["pre_tokenizer", "at most 32 steps", "33"]);
+    check(&pre_tokenizer(vec![bytes.clone(), bytes]), &["one `ByteLevel` step"]);
+}

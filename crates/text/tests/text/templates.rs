@@ -97,10 +97,64 @@ fn hostile_templates_end_at_a_named_limit() {
     assert_eq!(limit("{% for i in range(10000) %}{{ 'A' * 2000 }}{% endfor %}"), "output size");
     assert_eq!(limit("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), "nesting");
     assert_eq!(limit(&format!("{}{}", "{% if true %}".repeat(200), "{% endif %}".repeat(200))), "nesting");
-    assert_eq!(limit(&"(".repeat(10_000).replacen('(', "{{ (", 1)), "nesting");
+    assert_eq!(limit(&"(".repeat(1_000).replacen('(', "{{ (", 1)), "nesting");
     assert_eq!(limit(&"x".repeat(2 << 20)), "source size");
+    assert_eq!(limit("{% set ns = namespace(s='a') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"), "fuel");
+    assert_eq!(limit("{% set ns = namespace(s=[1]) %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}"), "fuel");
+    assert_eq!(limit("{% for i in range(99999) %}{% set s = [1] * 9999 %}{% endfor %}"), "fuel");
     // More than 100 000 numbers are refused by Python's sandbox as well.
     assert!(matches!(render("{% for i in range(10000000) %}x{% endfor %}", &RenderOptions::default()), Err(Error::Template { .. })));
+}
+
+#[test]
+fn no_template_overflows_the_stack_or_allocates_a_width() {
+    let refused = |source: &str| render(source, &RenderOptions::default()).expect_err("hostile").to_string();
+    for chain in ["-", "not ", "1+", "x.", "''|upper~", "x[0]+", "a if b else ", "x and "] {
+        let source = format!("{{{{ {}1 }}}}", chain.repeat(50_000));
+        assert!(refused(&source).contains("length of a tag"), "{chain}");
+    }
+    assert!(refused(&format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(20_000))).contains("length of a tag"));
+    // As long as a tag may be, and no longer.
+    let most = "-".repeat(1_990);
+    assert!(render(&format!("{{{{ {most}1 }}}}"), &RenderOptions::default()).is_ok());
+    let branches = format!("{{% if 0 %}}{}{{% else %}}x{{% endif %}}", "{% elif 0 %}".repeat(2_000));
+    assert_eq!(render(&branches, &RenderOptions::default()).as_deref(), Ok("x"));
+    for source in [
+        "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
+        "{% set ns = namespace() %}{% set ns.a = [{'b': ns}] %}{{ ns ~ '' }}",
+        "{% set ns = namespace(a=[]) %}{% for i in range(20000) %}{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}",
+        "{% set ns = namespace(a=[]) %}{% for i in range(20000) %}{% set ns.a = [] + [ns.a] %}{% endfor %}{{ ns.a|string }}",
+        &format!("{{% set x = 1 %}}{}{{{{ x }}}}", "{% set x = {'a': x} %}".repeat(20_000)),
+    ] {
+        assert!(refused(source).contains("nesting"), "{source:.80}: {}", refused(source));
+    }
+    // Within nested sections and recursive loops the depth is bounded by what may nest, and there is stack for that.
+    let literal = format!("{}m{}", "[".repeat(100), "]".repeat(100));
+    let recursive = format!(
+        "{{% for m in [[1]] recursive %}}{{% if m|string|length < 100000 %}}{{{{ loop([{literal}]) }}}}{{% endif %}}{{% endfor %}}"
+    );
+    assert!(!refused(&recursive).is_empty());
+    for source in ["{{ '{:>1000000000}'.format(1) }}", "{{ '{:.999999999f}'.format(1.5) }}", "{{ '{0:01000000000}'.format(1) }}"] {
+        assert!(refused(source).contains("4 digits"), "{source}");
+    }
+    assert_eq!(render("{{ 'In 2024 {:>3}{}'.format(1, 2) }}", &RenderOptions::default()).as_deref(), Ok("In 2024   12"));
+    assert!(refused("{{ raise_exception('x' * 60000) }}").len() < 3_000);
+}
+
+#[test]
+fn what_a_variable_holds_stays_what_it_was() {
+    for (source, expected) in [
+        ("{% set a, b = 1, 'x' %}{{ a }}{{ b }}", "1x"),
+        ("{% set x = missing %}{{ x is defined }}{{ x }}", "False"),
+        ("{% set m = messages[0] %}{{ m.content }}{{ m['role'] }}", "hiuser"),
+        ("{% set m = [1] + [2] %}{{ m }}{{ m[1] }}{{ m|length }}", "[1, 2]22"),
+        ("{% set m = 'abc'[::-1] %}{{ m }}{% set m = [1, 2, 3][::-1] %}{{ m }}", "cba[3, 2, 1]"),
+        ("{% set ns = namespace(a=1) %}{% for i in range(3) %}{% set ns.a = ns.a + i %}{% endfor %}{{ ns.a }}", "4"),
+        ("{% set x = 'a' if false else 'b' -%}  {{ x }}", "b"),
+        ("{% macro f() %}<{{ caller() }}>{% endmacro %}{% set x %}{% call f() %}y{% endcall %}{% endset %}{{ x }}", "<y>"),
+    ] {
+        assert_eq!(render(source, &RenderOptions::default()).as_deref(), Ok(expected), "{source}");
+    }
 }
 
 #[test]
