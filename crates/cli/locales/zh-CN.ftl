@@ -120,6 +120,23 @@ cmd-quantize-to = 所有矩阵变成的类型；per-channel 两种是模拟的�
 cmd-quantize-out = 要写的文件；已有的文件在一切顺利之后才被替换
 cmd-quantize-json = 一个 JSON 文档：按类型列出张量、字节和误差
 
+cmd-bench = 测量速度和内存，数字的含义与 llama-bench 相同
+cmd-bench-examples =
+    各个列表的每一种组合都会测量，与 llama-bench 相同：`pp512` 一次读入 512 个词元并算出最后一个的分数，
+    `tg64` 逐个读入 64 个词元；`@ d2048` 表示开始计时之前缓存里已有 2048 个词元。
+
+    示例：
+      glassbox bench -m model.gguf
+      glassbox bench -m model.gguf -p 512,2048 -n 64 -d 0,2048 -t 1,2 -r 5
+      glassbox bench -m model.gguf -p 0 -n 64 --kv-type f32,f16,q8_0 --json | jq .tests
+cmd-bench-prompt = 提示的词元数；0 表示不测
+cmd-bench-generate = 生成的词元数；0 表示不测
+cmd-bench-depth = 开始计时之前缓存里已有的词元数
+cmd-bench-kv_type = 缓存怎样存放键和值
+cmd-bench-repetitions = 预热一次之后，每项测量的次数
+cmd-bench-paced = 从标准输入每次读一行测试名（`pp512`、`tg64 @ d2048`、`load`）并测一次：用于与另一个程序轮流测量
+cmd-bench-json = 输出一个 JSON 文档：每次测量、内存、机器
+
 cmd-explain = 打印一个模型的前向计算过程和各处大小
 cmd-sites = 列出可以观察的位置
 cmd-schema = 打印测试集文件的 JSON Schema，供编辑器使用

@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Report(command) => commands::report::run(&command),
         Command::Models(command) => commands::models::run(&command),
         Command::Quantize(command) => commands::quantize::run(&command),
+        Command::Bench(command) => commands::bench::run(&command),
         Command::Explain(command) => commands::explain::run(&command),
         Command::Sites => commands::sites::run(),
         Command::Schema => commands::schema::run(),

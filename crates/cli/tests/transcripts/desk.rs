@@ -158,3 +158,18 @@ pub(crate) fn names_below(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// Waits until a process has a handler for SIGINT; where the system does not tell, a moment that is long enough.
+pub(crate) fn wait_until_it_listens(id: u32) {
+    const SIGINT_CAUGHT: u64 = 1 << 1;
+    let caught = || -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
+    };
+    for _ in 0..1_000 {
+        if caught().is_some_and(|signals| signals & SIGINT_CAUGHT != 0) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, check_no_panic, tiny};
+use crate::desk::{Desk, check_no_panic, tiny, wait_until_it_listens};
 
 /// A prompt after which a model has something to say.
 const PROMPT: &str =
@@ -253,21 +253,6 @@ fn standard_input_that_is_no_text_is_refused_with_the_place() {
         assert_eq!(told.code, 2, "{told:?}");
         assert!(told.err.contains("standard input: wanted UTF-8 text, found something else at byte 3"), "{told:?}");
         check_no_panic(&told, args);
-    }
-}
-
-/// Waits until a process has a handler for SIGINT; where the system does not tell, a moment that is long enough.
-fn wait_until_it_listens(id: u32) {
-    const SIGINT_CAUGHT: u64 = 1 << 1;
-    let caught = || -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
-    };
-    for _ in 0..1_000 {
-        if caught().is_some_and(|signals| signals & SIGINT_CAUGHT != 0) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(2));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, told};
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &["generate"],
     &["inspect"],
     &["test"],
@@ -14,6 +14,7 @@ const COMMANDS: [&[&str]; 13] = [
     &["explain"],
     &["sites"],
     &["quantize"],
+    &["bench"],
     &["schema"],
     &["completions"],
 ];
