@@ -79,6 +79,9 @@ pub(crate) struct ModelChoice {
     /// Which version of every mechanism runs: `textbook` is the definitions in double precision, slow
     #[arg(long, value_name = "KERNELS", default_value = "fast")]
     pub(crate) kernels: KernelChoice,
+    /// What meets quantised weights: `rounded` activations are bytes, fast, as in llama.cpp; `exact` ones stay as they are
+    #[arg(long, value_name = "ACTIVATIONS", default_value = "rounded")]
+    pub(crate) activations: ActivationChoice,
     /// How the cache stores keys and values: smaller types save memory and round
     #[arg(long, value_name = "TYPE", default_value = KvType::F32.name(), value_parser = kv_type())]
     pub(crate) kv_type: KvType,
@@ -99,6 +102,13 @@ impl ModelChoice {
 pub(crate) enum KernelChoice {
     Fast,
     Textbook,
+}
+
+/// How activations meet quantised weights, by name.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ActivationChoice {
+    Rounded,
+    Exact,
 }
 
 #[derive(clap::Args, Debug)]

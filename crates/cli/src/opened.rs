@@ -7,11 +7,11 @@ use glassbox_checkpoint::{Allowance, Checkpoint, HubCache, HubEnvironment, locat
 use glassbox_generate::Session;
 use glassbox_mechanisms::cache::{KvType, Pool};
 use glassbox_mechanisms::{Kernels, Workers};
-use glassbox_model::{Keeping, Model, Windows};
+use glassbox_model::{Activations, Keeping, Model, Windows};
 use glassbox_record::{PromptSpan, TokenText};
 use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
 
-use crate::args::{KernelChoice, ModelChoice};
+use crate::args::{ActivationChoice, KernelChoice, ModelChoice};
 use crate::exit::Failure;
 use crate::{clock, specimen, terminal};
 
@@ -106,8 +106,12 @@ impl Opened {
             KernelChoice::Fast => Kernels::Fast,
             KernelChoice::Textbook => Kernels::Textbook,
         };
-        let model = Model::open(&checkpoint, kernels)?;
+        let activations = match choice.activations {
+            ActivationChoice::Rounded => Activations::Rounded,
+            ActivationChoice::Exact => Activations::Exact,
+        };
         let workers = Workers::new(threads(choice.threads));
+        let model = Model::open_with(&checkpoint, kernels, activations, &workers)?;
         let tokenizer = Tokenizer::open(&checkpoint);
         Ok(Self {
             name: choice.model.clone(),

@@ -1,4 +1,4 @@
-//! Speed of `matmul::project`: `cargo bench -p glassbox-mechanisms --bench matmul [-- threads type tokens]`.
+//! Speed of `matmul::project`, rows and panels: `cargo bench -p glassbox-mechanisms --bench matmul [-- threads type tokens]`.
 //!
 //! Prints the median and the best of several runs. One thread is timed by the processor time that the system gave it (Linux), so that
 //! neighbours count less; more threads by the clock. One-token runs walk over enough copies of the weight to leave the caches, as
@@ -7,7 +7,8 @@
 
 use std::time::Instant;
 
-use glassbox_mechanisms::{Kernels, Workers, matmul::project};
+use glassbox_mechanisms::matmul::{Panels, Weight, project};
+use glassbox_mechanisms::{Kernels, Workers};
 use glassbox_tensor::{Bytes, Matrix, StorageType};
 use glassbox_testkit::Values;
 
@@ -21,23 +22,40 @@ fn main() {
     let workers = Workers::new(wanted.first().and_then(|argument| argument.parse().ok()).unwrap_or(1));
     println!("{} thread(s); GMAC/s median (best), GB/s of weights median (best)", workers.threads());
     for (shape, storage) in SHAPES.iter().flat_map(|shape| STORED.map(|storage| (*shape, storage))) {
-        for (kernels, tokens) in [1, 2, 4, 8, 64, 512].map(|tokens| (Kernels::Fast, tokens)).into_iter().chain([(Kernels::Textbook, 8)]) {
+        let ways = |tokens| [(Kernels::Fast, true, tokens), (Kernels::Fast, false, tokens)];
+        for (kernels, in_panels, tokens) in [1, 2, 4, 8, 64, 512].into_iter().flat_map(ways).chain([(Kernels::Textbook, false, 8)]) {
+            if in_panels && !Panels::exist_for(storage) {
+                continue;
+            }
             let chosen = wanted.get(1).is_none_or(|name| name == storage.name()) && wanted.get(2).is_none_or(|n| *n == tokens.to_string());
             if chosen {
-                let speed = measure(kernels, storage, shape, tokens, &workers);
-                println!("{:>5} {} x {} x {tokens:>3} tokens  {speed}  {kernels:?}", storage.name(), shape.0, shape.1);
+                let speed = measure(kernels, in_panels, storage, shape, tokens, &workers);
+                let what = if in_panels { "panels" } else { "rows" };
+                println!("{:>5} {} x {} x {tokens:>3} tokens  {speed}  {kernels:?}, {what}", storage.name(), shape.0, shape.1);
             }
         }
     }
 }
 
-fn measure(kernels: Kernels, storage: StorageType, (outputs, inputs): (usize, usize), tokens: usize, workers: &Workers) -> String {
+fn measure(
+    kernels: Kernels,
+    in_panels: bool,
+    storage: StorageType,
+    (outputs, inputs): (usize, usize),
+    tokens: usize,
+    workers: &Workers,
+) -> String {
     let copies = if tokens == 1 { (64 << 20) / (outputs * storage.bytes_for(inputs).expect("whole blocks")) + 1 } else { 1 };
     let weights: Vec<Matrix> = (0..copies).map(|seed| weight(seed as u64, storage, outputs, inputs)).collect();
+    let bytes = weights.iter().map(|weight| weight.rows() * weight.row_bytes(0).len()).sum::<usize>() as f64;
+    let weights: Vec<Weight> = if in_panels {
+        Panels::of(&weights, workers, |_| ()).expect("there is memory").into_iter().map(Weight::Panels).collect()
+    } else {
+        weights.into_iter().map(Weight::Rows).collect()
+    };
     let x = Values::seeded(1).normals(tokens * inputs, 1.0);
     let mut out = vec![0.0; tokens * outputs];
     let macs = (copies * tokens * outputs * inputs) as f64;
-    let bytes = weights.iter().map(|weight| weight.rows() * weight.row_bytes(0).len()).sum::<usize>() as f64;
     let mut seconds: Vec<f64> = (0..if tokens > 64 { 5 } else { 9 })
         .map(|_| {
             let (start, start_cpu) = (Instant::now(), processor_seconds());

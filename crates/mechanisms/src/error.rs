@@ -114,6 +114,14 @@ pub enum MechanismError {
         /// Bytes asked for.
         bytes: u64,
     },
+    /// The system gave no memory for weights in panels.
+    #[error(
+        "the system gave no memory for {bytes} bytes of weights: free some, or take the weights where they lie in the file (exact activations)"
+    )]
+    NoWeightMemory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
     /// Values whose number does not fit their axes.
     #[error("`{name}` should hold {wanted} numbers ({axes}), found {found}")]
     WrongLength {

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::cache::Cache;
+use glassbox_mechanisms::matmul::Weight;
 use glassbox_mechanisms::position::{Rotary, Turns, add_learned, sinusoidal};
 use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, softmax};
-use glassbox_tensor::Matrix;
 
 use crate::block::Block;
 use crate::blueprint::SoftCap;
@@ -21,17 +21,17 @@ pub(crate) const PIECE: usize = 512;
 pub(crate) struct Decoder {
     pub(crate) body: Body,
     pub(crate) norm: NormWeights,
-    pub(crate) unembedding: Matrix,
+    pub(crate) unembedding: Weight,
     pub(crate) soft_cap: SoftCap,
 }
 
 /// What decoders and encoders share, in the order in which a token meets it.
 #[derive(Debug)]
 pub(crate) struct Body {
-    pub(crate) embedding: Matrix,
+    pub(crate) embedding: Weight,
     pub(crate) embedding_scale: f32,
     /// [type, d_model]
-    pub(crate) token_types: Option<Matrix>,
+    pub(crate) token_types: Option<Weight>,
     pub(crate) positions: Positions,
     pub(crate) embedding_norm: Option<NormWeights>,
     pub(crate) rotaries: Vec<Rotary>,

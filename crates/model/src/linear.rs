@@ -1,4 +1,4 @@
-use glassbox_tensor::Matrix;
+use glassbox_mechanisms::matmul::Weight;
 
 use crate::blueprint::{Blueprint, Pooler};
 use crate::decoder::Run;
@@ -6,10 +6,10 @@ use crate::project;
 use crate::slot::Slot;
 use crate::weights::Weights;
 
-/// A linear map: a weight [out, in] as stored, and perhaps a bias [out].
+/// A linear map: a weight [out, in], and perhaps a bias [out].
 #[derive(Debug)]
 pub(crate) struct Linear {
-    weight: Matrix,
+    weight: Weight,
     bias: Option<Vec<f32>>,
 }
 

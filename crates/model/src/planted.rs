@@ -7,8 +7,8 @@ use std::cell::Cell;
 
 use glassbox_mechanisms::attention::{self, Queries, Rule, pattern};
 use glassbox_mechanisms::cache::LayerView;
+use glassbox_mechanisms::matmul::Weight;
 use glassbox_mechanisms::{Kernels, MechanismError, Workers, matmul};
-use glassbox_tensor::Matrix;
 
 /// What is planted: the order in which a kernel adds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ thread_local! {
 }
 
 /// In the place of [`matmul::project`], with its arguments.
-pub(crate) fn project(kernels: Kernels, weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], workers: &Workers) {
+pub(crate) fn project(kernels: Kernels, weight: &Weight, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], workers: &Workers) {
     matmul::project(kernels, weight, x, bias, out, workers);
     let (outputs, inputs) = (weight.rows(), weight.columns());
     let (rows, mut weights) = (x.len() / inputs, vec![0.0; inputs]);

@@ -72,6 +72,16 @@ slots! {
 }
 
 impl Slot {
+    /// Whether tokens are multiplied with it.
+    pub(crate) fn is_a_factor(self, blueprint: &Blueprint) -> bool {
+        match self {
+            Self::WQuery | Self::WKey | Self::WValue | Self::WOut | Self::WGate | Self::WUp | Self::WDown => true,
+            Self::WUnembedding | Self::WPooler => true,
+            Self::Embedding => blueprint.unembedding.head == HeadMatrix::TiedToEmbedding,
+            _ => false,
+        }
+    }
+
     /// Its axes, slowest first; `None` where this blueprint has no such slot.
     pub(crate) fn axes(self, blueprint: &Blueprint) -> Option<Vec<Axis>> {
         let heads = blueprint.attention.heads;

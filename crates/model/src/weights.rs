@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use glassbox_checkpoint::{Checkpoint, StoredTensor};
 use glassbox_mechanisms::heads::Heads;
+use glassbox_mechanisms::matmul::{Panels, Weight};
+use glassbox_mechanisms::{MechanismError, Workers};
 use glassbox_tensor::{Bytes, Matrix};
 
 use crate::ModelError;
@@ -15,6 +17,7 @@ use crate::slot::{Axis, Slot};
 #[derive(Debug)]
 pub(crate) struct Weights {
     matrices: BTreeMap<(Slot, usize), Matrix>,
+    panels: BTreeMap<(Slot, usize), Panels>,
 }
 
 impl Weights {
@@ -39,11 +42,32 @@ impl Weights {
             reader.check_tied_head(dialect)?;
         }
         reader.refuse_left_over(dialect)?;
-        Ok(Self { matrices: reader.matrices })
+        Ok(Self { matrices: reader.matrices, panels: BTreeMap::new() })
+    }
+
+    /// Lays out in panels what tokens are multiplied with, where its storage type has panels: their activations are rounded from then on.
+    ///
+    /// # Errors
+    ///
+    /// Where the system gives no memory.
+    pub(crate) fn lay_out(&mut self, blueprint: &Blueprint, workers: &Workers) -> Result<(), MechanismError> {
+        let wanted = |slot: &Slot, weight: &Matrix| slot.is_a_factor(blueprint) && Panels::exist_for(weight.storage());
+        let (slots, rows): (Vec<_>, Vec<_>) = self.matrices.extract_if(.., |(slot, _), weight| wanted(slot, weight)).unzip();
+        let panels = Panels::of(&rows, workers, |_| ())?;
+        self.panels = slots.into_iter().zip(panels).collect();
+        Ok(())
     }
 
     /// The weight of a slot that the blueprint has; moves it out.
-    pub(crate) fn take(&mut self, slot: Slot, layer: usize) -> Matrix {
+    pub(crate) fn take(&mut self, slot: Slot, layer: usize) -> Weight {
+        match self.panels.remove(&(slot, layer)) {
+            Some(panels) => Weight::Panels(panels),
+            None => Weight::Rows(self.take_rows(slot, layer)),
+        }
+    }
+
+    /// As stored; moves it out.
+    pub(crate) fn take_rows(&mut self, slot: Slot, layer: usize) -> Matrix {
         self.matrices
             .remove(&(slot, layer))
             .unwrap_or_else(|| unreachable!("`{}` of layer {layer} was filled when the weights were read", slot.name()))
@@ -51,12 +75,12 @@ impl Weights {
 
     /// A slot that nobody took.
     pub(crate) fn left_over(&self) -> Option<Slot> {
-        self.matrices.keys().next().map(|(slot, _)| *slot)
+        self.matrices.keys().chain(self.panels.keys()).next().map(|(slot, _)| *slot)
     }
 
     /// As [`Weights::take`], decoded; for gains and biases.
     pub(crate) fn take_vector(&mut self, slot: Slot, layer: usize) -> Vec<f32> {
-        decode(&self.take(slot, layer))
+        decode(&self.take_rows(slot, layer))
     }
 }
 

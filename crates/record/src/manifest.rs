@@ -71,7 +71,7 @@ pub struct SubjectIdentity {
     pub kind: SubjectKind,
     /// The name that the user gave, such as a path or `specimen`.
     pub name: String,
-    /// What is known about it: `weights`, `tokenizer`, `template` (hashes), `architecture`, `kernels`, `cache`, `threads`, `path` and so on.
+    /// What is known about it: `weights`, `tokenizer`, `template` (hashes), `architecture`, `kernels`, `activations`, `cache`, `threads`, `path` and so on.
     pub facts: BTreeMap<String, String>,
 }
 

@@ -79,6 +79,7 @@ impl NativeSubject {
         );
         fact("architecture", model.blueprint().family.to_owned());
         fact("kernels", format!("{:?}", model.kernels()).to_lowercase());
+        fact("activations", format!("{:?}", model.activations()).to_lowercase());
         fact("cache", KvType::F32.name().to_owned());
         fact("threads", workers.threads().to_string());
         fact("path", checkpoint.label().to_owned());

@@ -2,7 +2,7 @@
 
 use glassbox_mechanisms::cache::KvType;
 
-use crate::args::{Demo, KernelChoice, ModelChoice};
+use crate::args::{ActivationChoice, Demo, KernelChoice, ModelChoice};
 use crate::commands::test::{open_suite, run_suite};
 use crate::opened::Opened;
 use crate::{Outcome, specimen};
@@ -12,6 +12,7 @@ pub(crate) fn run(command: &Demo) -> Outcome {
         model: specimen::NAME.to_owned(),
         threads: None,
         kernels: KernelChoice::Fast,
+        activations: ActivationChoice::Rounded,
         kv_type: KvType::F32,
         allow_unread: Vec::new(),
     };

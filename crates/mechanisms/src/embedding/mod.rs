@@ -4,11 +4,11 @@
 mod checks;
 pub mod textbook;
 
-use glassbox_tensor::Matrix;
+use crate::matmul::Weight;
 
 /// Writes the embedding of every token, times `scale`.
 ///
-/// - `table`  `[vocab, d_model]`, in any storage type; decoded exactly as `Matrix::decode_row` defines
+/// - `table`  `[vocab, d_model]`, in any storage type, in rows or panels; decoded exactly as `Matrix::decode_row` defines
 /// - `ids`    `[token]`
 /// - `scale`  1 for most models; the square root of d_model, rounded as the family says, for some
 /// - `out`    `[token, d_model]`, overwritten
@@ -18,7 +18,7 @@ use glassbox_tensor::Matrix;
 /// # Panics
 ///
 /// Where an id is not below the vocabulary (the model turns that away at its door), or `out` does not fit.
-pub fn look_up(table: &Matrix, ids: &[u32], scale: f32, out: &mut [f32]) {
+pub fn look_up(table: &Weight, ids: &[u32], scale: f32, out: &mut [f32]) {
     let (vocab, d_model) = (table.rows(), table.columns());
     assert_eq!(out.len(), ids.len() * d_model, "out holds {} tokens of {d_model} numbers", ids.len());
     for (id, vector) in ids.iter().zip(out.chunks_exact_mut(d_model.max(1))) {

@@ -5,7 +5,7 @@ use super::fast::{Instructions, decode_row};
 use super::*;
 
 /// A weight with random codes and small finite scales, in any storage type.
-fn weight(values: &mut Values, storage: StorageType, rows: usize, columns: usize) -> Matrix {
+pub(super) fn weight(values: &mut Values, storage: StorageType, rows: usize, columns: usize) -> Matrix {
     if storage == StorageType::F32 {
         return Matrix::from_f32(rows, columns, &values.normals(rows * columns, 1.0)).expect("sizes fit");
     }
@@ -35,7 +35,7 @@ fn allowed(storage: StorageType, columns: usize) -> usize {
     columns.next_multiple_of(storage.block_len())
 }
 
-fn bits(values: &[f32]) -> Vec<u32> {
+pub(super) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
@@ -56,7 +56,7 @@ fn the_fast_projection_agrees_with_the_textbook() {
             let weight = weight(&mut values, *storage, 5, *columns);
             let (x, bias) = (values.normals(tokens * columns, 1.0), values.normals(5, 1.0));
             let (mut out, mut single, mut truth) = (vec![f32::NAN; 5 * tokens], vec![0.0_f32; 5 * tokens], vec![0.0_f64; 5 * tokens]);
-            project(Kernels::Fast, &weight, &x, Some(&bias), &mut out, &workers);
+            project(Kernels::Fast, &weight.clone().into(), &x, Some(&bias), &mut out, &workers);
             textbook::project(&weight, &x, Some(&bias), &mut single);
             textbook::project(&weight, &x, Some(&bias), &mut truth);
             (out, single, truth)

@@ -171,7 +171,7 @@ fn multiply(instructions: Instructions, panel: &[f32], inputs: usize, x: &[f32],
     }
 }
 
-fn add_bias(bias: Option<&[f32]>, first: usize, out: &mut [f32]) {
+pub(super) fn add_bias(bias: Option<&[f32]>, first: usize, out: &mut [f32]) {
     if let Some(bias) = bias {
         for (out, bias) in out.iter_mut().zip(&bias[first..]) {
             *out += bias;

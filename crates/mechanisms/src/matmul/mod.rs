@@ -5,12 +5,14 @@ mod checks;
 pub(crate) mod fast;
 #[cfg(target_arch = "x86_64")]
 mod octets;
+mod panels;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 pub mod textbook;
+mod weight;
 
-use glassbox_tensor::Matrix;
-
+pub use self::panels::Panels;
+pub use self::weight::Weight;
 use crate::elementary::simd::vector_twin;
 use crate::{Kernels, Workers};
 
@@ -25,7 +27,7 @@ vector_twin! {
     pub fn dot(a: &[f32], b: &[f32]) -> f32 = fast::dot
 }
 
-/// Maps every token through a linear layer: `out = x Wᵀ + b`.
+/// Maps every token through a linear layer: `out = x̂ Wᵀ + b`, where `x̂` is `x` for a weight in rows, and `x` rounded for one in panels.
 ///
 /// - `weight`  `[out, in]`, in any storage type; decoded exactly as `Matrix::decode_row` defines
 /// - `x`       `[token, in]`
@@ -38,22 +40,28 @@ vector_twin! {
 /// # Panics
 ///
 /// Where the lengths do not fit the weight; the model checks shapes once, when weights meet slots.
-pub fn project(kernels: Kernels, weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], workers: &Workers) {
+pub fn project(kernels: Kernels, weight: &Weight, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], workers: &Workers) {
     check_lengths(weight, x, bias, out.len());
-    match kernels {
+    let instructions = match kernels {
         Kernels::Textbook => {
             let mut exact = vec![0.0_f64; out.len()];
-            textbook::project(weight, x, bias, &mut exact);
-            for (out, exact) in out.iter_mut().zip(exact) {
-                *out = exact as f32;
+            match weight {
+                Weight::Rows(rows) => textbook::project(rows, x, bias, &mut exact),
+                Weight::Panels(panels) => textbook::project_rounded(panels, x, bias, &mut exact),
             }
+            out.iter_mut().zip(exact).for_each(|(out, exact)| *out = exact as f32);
+            return;
         }
-        Kernels::Fast => fast::project(fast::Instructions::best(), weight, x, bias, out, workers),
-        Kernels::Portable => fast::project(fast::Instructions::Portable, weight, x, bias, out, workers),
+        Kernels::Fast => fast::Instructions::best(),
+        Kernels::Portable => fast::Instructions::Portable,
+    };
+    match weight {
+        Weight::Rows(rows) => fast::project(instructions, rows, x, bias, out, workers),
+        Weight::Panels(panels) => panels.project(instructions, x, bias, out, workers),
     }
 }
 
-fn check_lengths(weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out: usize) {
+fn check_lengths(weight: &Weight, x: &[f32], bias: Option<&[f32]>, out: usize) {
     let (outputs, inputs) = (weight.rows(), weight.columns());
     assert!(inputs > 0 && x.len().is_multiple_of(inputs), "x holds whole tokens of {inputs} inputs, found {} numbers", x.len());
     let tokens = x.len() / inputs;

@@ -4,6 +4,8 @@
 use glassbox_tensor::Matrix;
 use ndarray::NdFloat;
 
+use super::Panels;
+
 /// Maps every token through a linear layer, summing in the number type `F`: `f64` is the truth, `f32` shows what precision costs.
 ///
 /// ```text
@@ -26,6 +28,17 @@ pub fn project<F: NdFloat>(weight: &Matrix, x: &[f32], bias: Option<&[f32]>, out
             }
             out[t * outputs + o] = bias.map_or(sum, |b| sum + exact(b[o]));
         }
+    }
+}
+
+/// As [`project`], for rows in panels: every token is rounded first, as [`Panels::rounded`] says, and nothing else changes.
+pub fn project_rounded<F: NdFloat>(weight: &Panels, x: &[f32], bias: Option<&[f32]>, out: &mut [F]) {
+    let (outputs, inputs) = (weight.rows(), weight.columns());
+    let x = weight.rounded(x);
+    let mut sums = vec![F::zero(); x.len() / inputs];
+    for o in 0..outputs {
+        project(&weight.row(o), &x, bias.map(|bias| &bias[o..=o]), &mut sums);
+        sums.iter().enumerate().for_each(|(t, sum)| out[t * outputs + o] = *sum);
     }
 }
 

@@ -135,7 +135,7 @@ fn written_blueprint(blueprint: &Blueprint) -> Result<(Blueprint, Option<Vec<f32
 fn tensor(row: &TensorRow, layer: usize, blueprint: &Blueprint, weights: &mut Weights) -> Option<GgufTensor> {
     let axes: Vec<Vec<usize>> =
         row.slots.iter().filter_map(|slot| Some(slot.axes(blueprint)?.iter().map(|axis| axis.size).collect())).collect();
-    let parts: Vec<Matrix> = row.slots.iter().map(|slot| weights.take(*slot, layer)).collect();
+    let parts: Vec<Matrix> = row.slots.iter().map(|slot| weights.take_rows(*slot, layer)).collect();
     let is_vector = axes[0].len() == 1;
     let whole = if let [one] = parts.as_slice() { one.clone() } else { weights::joined(&parts, is_vector) };
     let matrix = match row.layout {
