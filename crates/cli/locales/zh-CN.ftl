@@ -151,6 +151,7 @@ arg-model = .gguf 文件、Hugging Face 文件夹、Hugging Face 缓存中的 or
 arg-named = 模型，写法与 `-m` 之后相同
 arg-threads = 线程数；默认与核心数相同
 arg-kernels = 每个机制用哪个版本：`textbook` 是双精度的定义，很慢
+arg-activations = 激活值如何与量化权重相乘：`rounded` 先舍入为字节，快，与 llama.cpp 相同；`exact` 保持原样
 arg-kv_type = 缓存如何存储键和值：类型越小越省内存，但会舍入
 arg-allow_unread = 接受一个没有被读取的配置键，并说明它为什么无害
 arg-system = 对话的系统消息

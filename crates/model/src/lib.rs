@@ -117,8 +117,8 @@ pub enum Activations {
     /// As they are: weights are decoded, and the product is that of two `f32`. For research and for comparing with other programs.
     #[default]
     Exact,
-    /// Rounded to signed bytes, 32 or 256 of which share a factor: products of integers, faster, as llama.cpp computes them. Moves a logit
-    /// by about a thousandth of their spread.
+    /// Rounded to signed bytes, 32 of which share a factor: products of integers, two to three times faster. llama.cpp always rounds them, and
+    /// more coarsely for K types. Moves logits by some hundredths of their spread: 0.02 in Qwen2.5-Coder-0.5B, 0.06 in Gemma-3-270M.
     Rounded,
 }
 

@@ -135,7 +135,7 @@ fn whole_layers_agree_with_their_textbooks() {
         for activation in Activation::ALL {
             let map = |weight: &Matrix, x: &[f32], bias| {
                 let mut out = vec![0.0; tokens * weight.rows()];
-                project(Kernels::Fast, weight, x, bias, &mut out, &workers);
+                project(Kernels::Fast, &weight.clone().into(), x, bias, &mut out, &workers);
                 out
             };
             let mut gated = map(&up, &x, None);

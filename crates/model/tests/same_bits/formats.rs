@@ -1,8 +1,8 @@
 //! A tiny model in memory whose matrices are stored in any storage type that the program decodes.
 
 use glassbox_checkpoint::{Checkpoint, CheckpointError, GgufValue, GgufWriter};
-use glassbox_mechanisms::Kernels;
-use glassbox_model::Model;
+use glassbox_mechanisms::{Kernels, Workers};
+use glassbox_model::{Activations, Model};
 use glassbox_tensor::{Bytes, Matrix, StorageType};
 use glassbox_testkit::Values;
 
@@ -14,9 +14,13 @@ const LAYERS: usize = 2;
 /// A decoder of two layers, two heads of 16 on one key-value head. Matrices whose rows are no whole blocks are stored as Q8_0, as quantised
 /// files of real models do.
 pub(crate) fn model_of(storage: StorageType, kernels: Kernels) -> Model {
+    model_with(storage, kernels, Activations::Exact)
+}
+
+pub(crate) fn model_with(storage: StorageType, kernels: Kernels, activations: Activations) -> Model {
     let bytes = file_of(storage);
     let checkpoint = Checkpoint::from_gguf_bytes("tiny.gguf", Bytes::new(bytes)).expect("the file is sound");
-    Model::open(&checkpoint, kernels).unwrap_or_else(|error| panic!("{storage}: {error}"))
+    Model::open_with(&checkpoint, kernels, activations, &Workers::new(2)).unwrap_or_else(|error| panic!("{storage}: {error}"))
 }
 
 fn file_of(storage: StorageType) -> Vec<u8> {

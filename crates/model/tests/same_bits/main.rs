@@ -15,7 +15,7 @@ use std::process::Command;
 use checker::Checker;
 use glassbox_mechanisms::cache::{Cache, KvType, Pool};
 use glassbox_mechanisms::{Kernels, Workers};
-use glassbox_model::{Keeping, Model, Rows, Windows};
+use glassbox_model::{Activations, Keeping, Model, Rows, Windows};
 use glassbox_tensor::StorageType;
 
 #[test]
@@ -46,6 +46,34 @@ fn every_weight_format_has_the_same_bits_whatever_the_way() {
             let found = if kv_type == KvType::ALL[index % 3] { checker.all() } else { checker.brief() };
             found.unwrap_or_else(|difference| panic!("{storage}: {difference}"));
         }
+    }
+}
+
+/// Types whose weights meet rounded activations.
+const IN_PANELS: [StorageType; 8] = [
+    StorageType::Q4_0,
+    StorageType::Q4_1,
+    StorageType::Q5_0,
+    StorageType::Q5_1,
+    StorageType::Q8_0,
+    StorageType::Q4K,
+    StorageType::Q5K,
+    StorageType::Q6K,
+];
+
+#[test]
+fn rounded_activations_have_the_same_bits_whatever_the_way() {
+    for (index, storage) in IN_PANELS.into_iter().enumerate() {
+        let model = formats::model_with(storage, Kernels::Fast, Activations::Rounded);
+        for kv_type in KvType::ALL {
+            let checker = Checker::new(&model, kv_type);
+            let found = if kv_type == KvType::ALL[index % 3] { checker.all() } else { checker.brief() };
+            found.unwrap_or_else(|difference| panic!("{storage}: {difference}"));
+        }
+        let portable = formats::model_with(storage, Kernels::Portable, Activations::Rounded);
+        assert!(logits(&model, KvType::F16) == logits(&portable, KvType::F16), "{storage}: vector and portable kernels");
+        let exact = formats::model_of(storage, Kernels::Fast);
+        assert!(logits(&model, KvType::F16) != logits(&exact, KvType::F16), "{storage}: activations are rounded");
     }
 }
 
@@ -82,6 +110,9 @@ fn every_machine_has_the_same_bits() {
     let formats = [(StorageType::F32, KvType::F32), (StorageType::Q4K, KvType::Q8_0), (StorageType::Q6K, KvType::F16)]
         .map(|(storage, kv_type)| fingerprint(&formats::model_of(storage, Kernels::Fast), kv_type));
     assert_eq!(formats, ["ebb519ebfc3b6365", "ab8dd162a539f3d0", "2ab3b583e750f234"]);
+    let rounded = [StorageType::Q5_0, StorageType::Q5K, StorageType::Q6K]
+        .map(|storage| fingerprint(&formats::model_with(storage, Kernels::Fast, Activations::Rounded), KvType::F32));
+    assert_eq!(rounded, ["bdb1ec44ebf6ecfa", "66551e9e3fe7dde3", "a547c0b1751b6ae1"]);
     let families = families::all(Kernels::Fast);
     for (name, wanted) in [
         ("bloom", "2c2fa0aab3379a34"),

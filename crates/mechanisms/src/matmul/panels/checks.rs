@@ -152,11 +152,11 @@ fn codes_are_nearest_and_the_largest_is_127() {
     x[2] = 2.5; // between two codes: the even one
     x[3] = -3.5;
     x[4] = 0.4;
-    let runs = rounding::round(&x, 32, &Workers::inline());
+    let runs = rounding::round(&x, &Workers::inline());
     assert_eq!(runs[0].codes[..5], [127, -127, 2, -4, 0]);
     assert_eq!((runs[0].scale, runs[0].sum, runs[0].sums, runs[0].scaled_sum), (1.0, -2, [-2, 0], -2.0));
     assert_eq!(runs[1].codes, [0; 32]);
-    assert_eq!(runs[1].scale, 0.0, "a group of zeros is exact");
+    assert_eq!(runs[1].scale, 0.0, "a run of zeros is exact");
 }
 
 #[test]

@@ -111,18 +111,13 @@ impl Panels {
 
     /// What [`super::project`] computes with instead of `x`: every number of every token, rounded to its code and scaled back.
     ///
-    /// In each group of 32 inputs (256 for K types) the largest magnitude is code 127.
+    /// In each run of 32 inputs the largest magnitude is code 127.
     ///
     /// - `x`  [token, in]
     #[must_use]
     pub fn rounded(&self, x: &[f32]) -> Vec<f32> {
-        let runs = rounding::round(x, self.group(), &Workers::inline());
+        let runs = rounding::round(x, &Workers::inline());
         runs.iter().flat_map(|run| run.codes.map(|code| run.scale * f32::from(code))).collect()
-    }
-
-    /// Numbers of a token that share a scale.
-    fn group(&self) -> usize {
-        self.storage.block_len()
     }
 
     fn panels_from(&self, row: usize, panels: usize) -> &[u8] {
@@ -135,7 +130,7 @@ impl Panels {
         if out.is_empty() {
             return;
         }
-        let tokens = rounding::round(x, self.group(), workers);
+        let tokens = rounding::round(x, workers);
         if x.len() == self.columns {
             workers.split_rows(out, 1, self.rows_a_piece(workers), |first, out| {
                 self.many_tokens(instructions, &tokens, bias, first, &mut [out]);

@@ -26,53 +26,50 @@ impl Run {
     const ZERO: Self = Self { codes: [0; RUN], scale: 0.0, scaled_sum: 0.0, sum: 0, sums: [0; 2] };
 }
 
-/// Rounds `x`, numbers that share a scale in groups of `len` (32 or 256).
+/// Rounds `x` in runs of 32 numbers.
 ///
-/// In each group the largest magnitude becomes 127, and every number goes to the nearest code, the even one of two. A group with a number
+/// In each run the largest magnitude becomes 127, and every number goes to the nearest code, the even one of two. A run with a number
 /// that is not finite has the scale NaN, so that nothing computed from it can pass for a result.
 ///
-/// - `x`  whole groups
-pub(super) fn round(x: &[f32], len: usize, workers: &Workers) -> Vec<Run> {
+/// - `x`  whole runs
+pub(super) fn round(x: &[f32], workers: &Workers) -> Vec<Run> {
     let mut runs = vec![Run::ZERO; x.len() / RUN];
-    workers.split_rows(&mut runs, len / RUN, 256, |first, runs| round_groups(&x[first * len..], len, runs));
+    workers.split_rows(&mut runs, 1, 2048, |first, runs| round_runs(&x[first * RUN..], runs));
     runs
 }
 
 vector_twin! {
-    /// Rounds as many groups of `len` as `runs` has room for.
-    fn round_groups(x: &[f32], len: usize, runs: &mut [Run]) = groups
+    /// Rounds as many runs as there is room for.
+    fn round_runs(x: &[f32], runs: &mut [Run]) = each
 }
 
 #[inline(always)]
-fn groups(x: &[f32], len: usize, runs: &mut [Run]) {
-    for (x, runs) in x.chunks_exact(len).zip(runs.chunks_exact_mut(len / RUN)) {
-        let (scale, inverse) = scale(x.as_chunks::<RUN>().0);
-        for (x, run) in x.as_chunks::<RUN>().0.iter().zip(runs) {
-            for (x, code) in x.iter().zip(&mut run.codes) {
-                *code = (x * inverse).round_ties_even() as i32 as i8;
-            }
-            let sum_of = |codes: &[i8]| codes.iter().map(|code| i16::from(*code)).sum::<i16>();
-            run.sums = [sum_of(&run.codes[..16]), sum_of(&run.codes[16..])];
-            run.sum = i32::from(run.sums[0]) + i32::from(run.sums[1]);
-            run.scale = scale;
-            run.scaled_sum = scale * run.sum as f32;
+fn each(x: &[f32], runs: &mut [Run]) {
+    for (x, run) in x.as_chunks::<RUN>().0.iter().zip(runs) {
+        let (scale, inverse) = scale(x);
+        for (x, code) in x.iter().zip(&mut run.codes) {
+            *code = (x * inverse).round_ties_even() as i32 as i8;
         }
+        let sum_of = |codes: &[i8]| codes.iter().map(|code| i16::from(*code)).sum::<i16>();
+        run.sums = [sum_of(&run.codes[..16]), sum_of(&run.codes[16..])];
+        run.sum = i32::from(run.sums[0]) + i32::from(run.sums[1]);
+        run.scale = scale;
+        run.scaled_sum = scale * run.sum as f32;
     }
 }
 
-/// The factor of a group, and what the numbers are multiplied by to become codes.
+/// The factor of a run, and what its numbers are multiplied by to become codes.
 #[inline(always)]
-fn scale(x: &[[f32; RUN]]) -> (f32, f32) {
+fn scale(x: &[f32; RUN]) -> (f32, f32) {
     let (mut largest, mut poison) = ([0.0_f32; 8], [0.0_f32; 8]);
-    for x in x.as_flattened().as_chunks::<8>().0 {
+    for x in x.as_chunks::<8>().0 {
         for l in 0..8 {
             largest[l] = if x[l].abs() > largest[l] { x[l].abs() } else { largest[l] };
             poison[l] += x[l] * 0.0; // NaN once a number is not finite, else zero
         }
     }
     let largest = largest.iter().fold(0.0_f32, |a, b| if *b > a { *b } else { a });
-    let poison: f32 = poison.iter().sum();
-    if poison.is_nan() {
+    if poison.iter().sum::<f32>().is_nan() {
         return (f32::NAN, 0.0);
     }
     let inverse = 127.0 / largest;
