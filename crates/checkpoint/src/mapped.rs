@@ -1,7 +1,8 @@
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
-use glassbox_tensor::Bytes;
+use glassbox_tensor::{Bytes, Owner};
 
 use crate::CheckpointError;
 
@@ -25,5 +26,27 @@ pub(crate) fn map(path: &Path) -> Result<Bytes, CheckpointError> {
     // invariant of this program rests on the bytes staying the same: headers are parsed into owned values once, and every later
     // read is checked against the length of the map.
     let map = unsafe { memmap2::Mmap::map(&file) };
-    map.map(Bytes::new).map_err(|source| CheckpointError::io(path, "map it into memory", source))
+    map.map(|map| Bytes::lent_by(Mapped(map))).map_err(|source| CheckpointError::io(path, "map it into memory", source))
+}
+
+struct Mapped(memmap2::Mmap);
+
+impl Owner for Mapped {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    #[cfg(unix)]
+    fn release(&self, range: Range<usize>) {
+        #[expect(
+            unsafe_code,
+            reason = "this advice could change memory that is written to; a map of a file that is only read stays what it is"
+        )]
+        // SAFETY: the map is read-only and shared with its file: pages that are let go are read again when they are touched.
+        // Where the system refuses, nothing is let go.
+        let _ = unsafe { self.0.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len()) };
+    }
+
+    #[cfg(not(unix))]
+    fn release(&self, _: Range<usize>) {}
 }

@@ -360,6 +360,9 @@ pub(crate) struct Bench {
     /// Which version of every mechanism runs: `textbook` is the definitions in double precision, slow
     #[arg(long, value_name = "KERNELS", default_value = "fast")]
     pub(crate) kernels: KernelChoice,
+    /// What meets quantised weights: `rounded` activations are bytes, fast, as in llama.cpp; `exact` ones stay as they are
+    #[arg(long, value_name = "ACTIVATIONS", default_value = "rounded")]
+    pub(crate) activations: ActivationChoice,
     /// Accept a configuration key that nothing reads, with the reason why it is harmless
     #[arg(long, value_name = "KEY=REASON")]
     pub(crate) allow_unread: Vec<String>,

@@ -53,7 +53,7 @@ impl Weights {
     pub(crate) fn lay_out(&mut self, blueprint: &Blueprint, workers: &Workers) -> Result<(), MechanismError> {
         let wanted = |slot: &Slot, weight: &Matrix| slot.is_a_factor(blueprint) && Panels::exist_for(weight.storage());
         let (slots, rows): (Vec<_>, Vec<_>) = self.matrices.extract_if(.., |(slot, _), weight| wanted(slot, weight)).unzip();
-        let panels = Panels::of(&rows, workers, |_| ())?;
+        let panels = Panels::of(&rows, workers, |index| rows[index].release())?;
         self.panels = slots.into_iter().zip(panels).collect();
         Ok(())
     }

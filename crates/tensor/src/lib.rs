@@ -17,7 +17,7 @@ mod matrix;
 mod storage;
 mod view;
 
-pub use bytes::Bytes;
+pub use bytes::{Bytes, Owner};
 pub use encode::encode;
 pub use error::TensorError;
 pub use matrix::Matrix;

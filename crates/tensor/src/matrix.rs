@@ -61,6 +61,11 @@ impl Matrix {
         &self.bytes[row * len..(row + 1) * len]
     }
 
+    /// Says that the stored bytes are not needed for now, as [`Bytes::release`] does.
+    pub fn release(&self) {
+        self.bytes.release();
+    }
+
     /// Decodes row `row` into `out`, which is `columns` long. This is the definition that every fast decoder must equal bit for bit.
     pub fn decode_row(&self, row: usize, out: &mut [f32]) {
         assert_eq!(out.len(), self.columns, "a row has `columns` numbers");

@@ -3,7 +3,7 @@
 use glassbox_bench::{Machine, Measured, Summary, Test, Work};
 use serde::Serialize;
 
-use crate::args::{self, KernelChoice};
+use crate::args::{self, ActivationChoice, KernelChoice};
 use crate::commands::models::size;
 use crate::exit::Failure;
 use crate::opened::Opened;
@@ -16,6 +16,7 @@ pub(super) struct Document {
     version: u32,
     glassbox: &'static str,
     kernels: &'static str,
+    activations: &'static str,
     model: String,
     description: String,
     parameters: u64,
@@ -97,6 +98,10 @@ impl Document {
                 KernelChoice::Fast => "fast",
                 KernelChoice::Textbook => "textbook",
             },
+            activations: match command.activations {
+                ActivationChoice::Rounded => "rounded",
+                ActivationChoice::Exact => "exact",
+            },
             model: opened.name.clone(),
             description: opened.description(),
             parameters: shares.iter().map(|share| share.numbers).sum(),
@@ -121,7 +126,10 @@ pub(super) fn show(document: &Document) -> Result<(), Failure> {
     about.add_row(["size", &format!("{}, {:.1} million parameters", size(document.bytes), document.parameters as f64 / 1e6)]);
     about.add_row(["stored as", &stored]);
     about.add_row(["machine", &format!("{}, {} processors, {}", machine.processor, machine.processors, machine.features.join(" "))]);
-    about.add_row(["version", &format!("glassbox {}, kernels {}", document.glassbox, document.kernels)]);
+    about.add_row([
+        "version",
+        &format!("glassbox {}, kernels {}, activations {}", document.glassbox, document.kernels, document.activations),
+    ]);
     terminal::print_table(about)?;
     if !document.tests.is_empty() {
         let mut table = terminal::table(&["test", "threads", "kv", "t/s", "median", "min to max", "processor", "peak MiB"]);

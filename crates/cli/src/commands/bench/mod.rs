@@ -68,6 +68,7 @@ fn choice(command: &args::Bench, threads: usize) -> ModelChoice {
         model: command.model.clone(),
         threads: NonZeroUsize::new(threads),
         kernels: command.kernels,
+        activations: command.activations,
         kv_type: command.kv_type.first().copied().unwrap_or_default(),
         allow_unread: command.allow_unread.clone(),
     }
