@@ -74,9 +74,10 @@ fn read_by(norm: Option<&NormWeights>, x: &[f32], run: &Run<'_>) -> Vec<f32> {
 
 /// Adds to the residual stream, and norms the stream itself where a family does so.
 fn add(x: &mut [f32], added: &[f32], norm: Option<&NormWeights>, run: &Run<'_>) {
-    for (x, added) in x.iter_mut().zip(added) {
-        *x += added;
-    }
+    run.each_row(x, added.len() / run.tokens, |first, x| {
+        let from = first * (added.len() / run.tokens);
+        x.iter_mut().zip(&added[from..]).for_each(|(x, added)| *x += added);
+    });
     if let Some(norm) = norm {
         x.copy_from_slice(&norm.apply(x, run));
     }

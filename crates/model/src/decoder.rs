@@ -66,6 +66,15 @@ pub(crate) struct Run<'a> {
     pub(crate) parts: Vec<Part>,
 }
 
+impl Run<'_> {
+    /// Changes rows of `width` numbers, each by itself, on all threads where there are enough of them.
+    pub(crate) fn each_row(&self, x: &mut [f32], width: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
+        self.workers.split_rows(x, width, (NUMBERS_A_PIECE / width).max(1), work);
+    }
+}
+
+const NUMBERS_A_PIECE: usize = 1 << 14; // some microseconds of work
+
 /// The tokens of one sequence in a piece.
 pub(crate) struct Part {
     /// Which sequence, and which cache.

@@ -27,12 +27,16 @@ impl NormWeights {
     /// - `x`  [row, d], rows as wide as the gain; the result has the same sizes
     pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
         let mut out = vec![0.0; x.len()];
-        match self.norm {
-            Norm::Layer { eps } | Norm::LayerWithoutBias { eps } => {
-                layer_norm(run.kernels, x, &self.gain, self.bias.as_deref(), eps, &mut out);
+        let d = self.gain.len();
+        run.each_row(&mut out, d, |first, out| {
+            let x = &x[first * d..][..out.len()];
+            match self.norm {
+                Norm::Layer { eps } | Norm::LayerWithoutBias { eps } => {
+                    layer_norm(run.kernels, x, &self.gain, self.bias.as_deref(), eps, out);
+                }
+                Norm::Rms { eps } => rms_norm(run.kernels, x, &self.gain, eps, out),
             }
-            Norm::Rms { eps } => rms_norm(run.kernels, x, &self.gain, eps, &mut out),
-        }
+        });
         out
     }
 }

@@ -165,20 +165,27 @@ impl<S: Step> Tile<'_, S> {
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn write(sums: __m256, out: &mut [f32]) {
+    if let Some(out) = out.first_chunk_mut::<ROWS>() {
+        // SAFETY: eight numbers are writable at `out`.
+        unsafe { _mm256_storeu_ps(out.as_mut_ptr(), sums) };
+        return;
+    }
     let mut all = [0.0_f32; ROWS];
     // SAFETY: eight numbers are writable at `all`.
     unsafe { _mm256_storeu_ps(all.as_mut_ptr(), sums) };
-    let rows = out.len().min(ROWS);
-    out[..rows].copy_from_slice(&all[..rows]);
+    out.copy_from_slice(&all[..out.len()]);
 }
 
 /// Eight numbers, or as many as there are, then zeros.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn read(sums: &[f32]) -> __m256 {
+    if let Some(sums) = sums.first_chunk::<ROWS>() {
+        // SAFETY: eight numbers are readable at `sums`.
+        return unsafe { _mm256_loadu_ps(sums.as_ptr()) };
+    }
     let mut all = [0.0_f32; ROWS];
-    let rows = sums.len().min(ROWS);
-    all[..rows].copy_from_slice(&sums[..rows]);
+    all[..sums.len()].copy_from_slice(sums);
     // SAFETY: eight numbers are readable at `all`.
     unsafe { _mm256_loadu_ps(all.as_ptr()) }
 }
