@@ -1,11 +1,10 @@
 //! The tiny models of `fixtures/tiny`, with tables of learned positions long enough for the prompt.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use glassbox_checkpoint::Checkpoint;
+use glassbox_checkpoint::{Checkpoint, CheckpointError};
 use glassbox_mechanisms::Kernels;
-use glassbox_model::blueprint::AddedPositions;
-use glassbox_model::{Model, ModelError};
+use glassbox_model::{Encoder, Model, ModelError};
 use glassbox_tensor::Bytes;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -13,30 +12,52 @@ use serde_json::{Map, Value};
 
 use crate::checker::{DECODED, PROMPT};
 
-/// Every decoder, by name, in alphabetical order; an encoder reads its text at once, and has no cache.
+/// Every decoder, by name, in alphabetical order.
 pub(crate) fn all(kernels: Kernels) -> Vec<(String, Model)> {
+    let decoder = |(name, checkpoint): (String, Checkpoint)| match Model::open(&checkpoint, kernels) {
+        Err(ModelError::NoDecoder { .. }) => None,
+        model => {
+            let model = model.unwrap_or_else(|error| panic!("{name}: {error}"));
+            Some((name, model))
+        }
+    };
+    fixtures().into_iter().filter_map(decoder).collect()
+}
+
+/// Every encoder, by name; it reads its text at once, and has no cache.
+pub(crate) fn encoders(kernels: Kernels) -> Vec<(String, Encoder)> {
+    let encoder = |(name, checkpoint): (String, Checkpoint)| match Encoder::open(&checkpoint, kernels) {
+        Err(ModelError::NoEncoder { .. }) => None,
+        encoder => {
+            let encoder = encoder.unwrap_or_else(|error| panic!("{name}: {error}"));
+            Some((name, encoder))
+        }
+    };
+    fixtures().into_iter().filter_map(encoder).collect()
+}
+
+fn fixtures() -> Vec<(String, Checkpoint)> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tiny");
     let folders = std::fs::read_dir(root).expect("the fixtures are committed").filter_map(Result::ok).map(|folder| folder.path());
     let mut folders: Vec<PathBuf> = folders.filter(|folder| folder.join("model.safetensors").exists()).collect();
     folders.sort();
-    let open = |folder: &PathBuf| {
+    let named = |folder: PathBuf| {
         let name = folder.file_name().expect("a folder has a name").to_string_lossy().into_owned();
-        let checkpoint = Checkpoint::open(folder).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let model = match Model::open(&checkpoint, kernels) {
-            Err(ModelError::NoDecoder { .. }) => return None,
-            model => model.unwrap_or_else(|error| panic!("{name}: {error}")),
-        };
-        let model = match model.blueprint().added_positions {
-            AddedPositions::Learned { positions } if positions < PROMPT + DECODED => with_more_positions(folder, positions, kernels),
-            _ => model,
-        };
-        Some((name, model))
+        let checkpoint = open(&folder).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, checkpoint)
     };
-    folders.iter().filter_map(open).collect()
+    folders.into_iter().map(named).collect()
 }
 
-/// The model with its table of positions repeated until it is long enough.
-fn with_more_positions(folder: &std::path::Path, positions: usize, kernels: Kernels) -> Model {
+/// The fixture; where it has a table of learned positions that is shorter than the prompt, with the table repeated until it is long enough.
+fn open(folder: &Path) -> Result<Checkpoint, CheckpointError> {
+    let weights = std::fs::read(folder.join("model.safetensors")).expect("the fixture is committed");
+    let tensors = SafeTensors::deserialize(&weights).expect("the fixture is sound").tensors();
+    let is_table = |name: &str| name.contains("position_embeddings") || name.contains("wpe");
+    let positions = match tensors.iter().find(|(name, _)| is_table(name)) {
+        Some((_, table)) if table.shape()[0] < PROMPT + DECODED => table.shape()[0],
+        _ => return Checkpoint::open(folder),
+    };
     let repeats = (PROMPT + DECODED).div_ceil(positions);
     let settings = std::fs::read(folder.join("config.json")).expect("the fixture is committed");
     let mut settings: Map<String, Value> = serde_json::from_slice(&settings).expect("the fixture is sound");
@@ -45,13 +66,11 @@ fn with_more_positions(folder: &std::path::Path, positions: usize, kernels: Kern
             *value = (positions * repeats).into();
         }
     }
-    let weights = std::fs::read(folder.join("model.safetensors")).expect("the fixture is committed");
-    let tensors = SafeTensors::deserialize(&weights).expect("the fixture is sound").tensors();
     let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
         .into_iter()
         .map(|(name, tensor)| {
             let (mut shape, mut bytes) = (tensor.shape().to_vec(), tensor.data().to_vec());
-            if shape.first() == Some(&positions) && (name.contains("position") || name.contains("wpe")) {
+            if is_table(&name) {
                 shape[0] *= repeats;
                 bytes = bytes.repeat(repeats);
             }
@@ -62,6 +81,5 @@ fn with_more_positions(folder: &std::path::Path, positions: usize, kernels: Kern
     let weights = safetensors::serialize(views, None).expect("the tensors are sound");
     let settings = serde_json::to_vec(&settings).expect("JSON of JSON");
     let files = vec![("config.json".to_owned(), Bytes::new(settings)), ("model.safetensors".to_owned(), Bytes::new(weights))];
-    let checkpoint = Checkpoint::from_parts("tiny", files).expect("the files are sound");
-    Model::open(&checkpoint, kernels).unwrap_or_else(|error| panic!("{error}"))
+    Checkpoint::from_parts("tiny", files)
 }

@@ -1,8 +1,10 @@
 //! Contract 1: for one model file, one storage type of keys and values and one kernel set, every row of logits has the same bits, whatever the
 //! threads, pieces, company, cache, process, and whether somebody watches.
 //!
-//! Every fixture of `fixtures/tiny` takes part by being there. Not the full product: each way is held against one reference for every family,
-//! weight format and storage type of the cache. `make test-real` holds pieces, threads and storage types on a real model to one another.
+//! Every fixture of `fixtures/tiny` takes part by being there. Not the full product: each way is held against one reference for every family
+//! and weight format with one storage type of the cache, and most ways with the others (`Checker::all`, `Checker::brief`). Encoders read a text at
+//! once: for them threads, watching and processes are left. `make test-real` holds a real model to all ways (`tests/real.rs`), and kernels planted
+//! inside the forward pass show that the checker notices them (`src/planted`).
 
 mod checker;
 mod families;
@@ -10,12 +12,12 @@ mod formats;
 mod planted;
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::fmt::Write;
 
-use checker::Checker;
+use checker::{Checker, Everything, in_another_process, prompt};
 use glassbox_mechanisms::cache::{Cache, KvType, Pool};
 use glassbox_mechanisms::{Kernels, Workers};
-use glassbox_model::{Activations, Keeping, Model, Rows, Windows};
+use glassbox_model::{Activations, Encoded, Encoder, Keeping, Model, Rows, Windows};
 use glassbox_tensor::StorageType;
 
 #[test]
@@ -138,34 +140,52 @@ fn storage_types_of_the_cache_have_other_bits_than_one_another() {
     assert!(a != b && b != c && a != c, "what is checked depends on the storage type");
 }
 
-/// Fingerprints of two models, one of many rows: what two processes must have in common.
-fn of_this_process() -> String {
-    let model = formats::model_of(StorageType::Q4K, Kernels::Fast);
-    let quantised = Checker::new(&model, KvType::Q8_0).wanted;
-    let plain: Vec<u64> =
-        families::all(Kernels::Fast).iter().take(1).flat_map(|(_, model)| Checker::new(model, KvType::F16).wanted).collect();
-    format!("{quantised:x?} {plain:x?}")
+#[test]
+fn two_processes_have_the_same_bits() {
+    // Twice in one process is what `Checker::all` does.
+    let mut seen = BTreeSet::new();
+    let families = families::all(Kernels::Fast).into_iter().filter(|(_, model)| seen.insert(model.blueprint().family));
+    let formats = StorageType::ALL.into_iter().map(|storage| (storage, Activations::Exact));
+    let formats = formats.chain(IN_PANELS.into_iter().map(|storage| (storage, Activations::Rounded)));
+    let formats = formats.map(|(storage, activations)| (storage.to_string(), formats::model_with(storage, Kernels::Fast, activations)));
+    let mut here = String::new();
+    for (index, (name, model)) in families.chain(formats).enumerate() {
+        writeln!(here, "{name} {:x?}", Checker::new(&model, KvType::ALL[index % 3]).wanted).expect("a string has room");
+    }
+    for (name, encoder) in families::encoders(Kernels::Fast) {
+        writeln!(here, "{name} {:x?}", bits(&encode(&encoder, 1))).expect("a string has room");
+    }
+    if let Some(there) = in_another_process("two_processes_have_the_same_bits", &here) {
+        assert!(here == there, "{:?}", here.lines().zip(there.lines()).find(|(here, there)| here != there));
+    }
 }
 
-/// Where the other process prints to.
-const CHILD: &str = "GLASSBOX_SAME_BITS_CHILD";
+/// Vectors and pooled vector of a long text of two sentences.
+fn encode(encoder: &Encoder, threads: usize) -> Encoded {
+    let ids = prompt(encoder.blueprint().vocab);
+    encoder.encode(&ids, Some(&sentences(&ids)), &Workers::new(threads)).expect("sound ids")
+}
+
+/// The first 400 tokens are the first sentence.
+fn sentences(ids: &[u32]) -> Vec<u32> {
+    (0..ids.len()).map(|token| u32::from(token >= 400)).collect()
+}
 
 #[test]
-fn two_passes_and_two_processes_have_the_same_bits() {
-    let here = of_this_process();
-    if let Some(path) = std::env::var_os(CHILD) {
-        std::fs::write(path, here).expect("the parent made the folder");
-        return;
+fn every_encoder_has_the_same_bits_on_any_threads_watched_and_in_portable_code() {
+    for ((name, encoder), (_, portable)) in families::encoders(Kernels::Fast).iter().zip(&families::encoders(Kernels::Portable)) {
+        let wanted = bits(&encode(encoder, 1));
+        for threads in [1, 2, 3, 8] {
+            assert!(bits(&encode(encoder, threads)) == wanted, "{name} on {threads} threads");
+        }
+        let ids = prompt(encoder.blueprint().vocab);
+        let watched = encoder.encode_observed(&ids, Some(&sentences(&ids)), &Workers::new(2), &mut Everything).expect("sound ids");
+        assert!(bits(&watched) == wanted, "{name} watched");
+        assert!(bits(&encode(portable, 2)) == wanted, "{name} in portable code");
     }
-    assert_eq!(here, of_this_process(), "twice in one process");
-    let path = std::env::temp_dir().join(format!("glassbox-same-bits-{}", std::process::id()));
-    let child = Command::new(std::env::current_exe().expect("a running program has a path"))
-        .args(["two_passes_and_two_processes_have_the_same_bits", "--exact"])
-        .env(CHILD, &path)
-        .output()
-        .expect("the program starts again");
-    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
-    let there = std::fs::read_to_string(&path).expect("the other process wrote it");
-    std::fs::remove_file(&path).expect("it is ours");
-    assert_eq!(here, there, "in two processes");
+}
+
+fn bits(encoded: &Encoded) -> Vec<u32> {
+    let pooled = encoded.pooled.iter().flatten();
+    encoded.vectors.iter().chain(pooled).map(|x| x.to_bits()).collect()
 }
