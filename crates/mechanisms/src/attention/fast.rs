@@ -22,8 +22,8 @@ const TILES_OF_CHUNK: usize = CHUNK / TILE;
 /// Query rows of a block: eight groups of six read each tile of keys and values while it is in the caches.
 const BLOCK: usize = 8 * ROWS;
 
-/// Below this many products of queries and keys (some 50 microseconds) waking threads costs more than it saves.
-const WORTH_A_THREAD: usize = 1 << 20;
+/// Below this many products of queries and keys (some 5 microseconds) sharing them out costs more than it saves.
+const WORTH_A_THREAD: usize = 1 << 17;
 
 pub(super) fn attend(
     queries: &Queries<'_>,
