@@ -176,17 +176,36 @@ fn links_lead_somewhere(root: &Path) -> Vec<String> {
     faults
 }
 
-/// The page of field bugs promises tests by name.
+/// The page of field bugs promises tests by name, the same in both languages; a row without one says what is not built yet.
 fn named_tests_exist(root: &Path, sources: &[(PathBuf, String)]) -> Vec<String> {
+    let pages = ["book/src/field_bugs.md", "book/zh/src/field_bugs.md"];
+    let [english, chinese] = pages.map(|place| fs::read_to_string(root.join(place)).unwrap_or_default());
     let exists = |name: &str| sources.iter().any(|(_, text)| text.contains(&format!("fn {name}()")));
-    let mut faults = Vec::new();
-    for place in ["book/src/field_bugs.md", "book/zh/src/field_bugs.md"] {
-        let page = fs::read_to_string(root.join(place)).unwrap_or_default();
-        let rows = page.lines().filter(|line| line.starts_with("| ")).filter_map(|line| line.rsplit('|').nth(1));
-        let named = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-        faults.extend(named.filter(|name| !exists(name)).map(|name| format!("{place} names the test `{name}`, which does not exist")));
+    let mut faults = field_bugs(pages[0], &english, "not built yet", exists);
+    faults.extend(field_bugs(pages[1], &chinese, "尚未实现", exists));
+    let both = |page: &str| named_tests(page).into_iter().map(|(_, names)| names).collect::<Vec<_>>().concat();
+    if both(&english) != both(&chinese) {
+        faults.push(format!("{} and {} do not name the same tests in the same order", pages[0], pages[1]));
     }
     faults
+}
+
+fn field_bugs(place: &str, page: &str, not_built: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (row, names) in named_tests(page) {
+        if names.is_empty() && !row.contains(not_built) {
+            faults.push(format!("{place}: a row names no test and does not say that it is {not_built}: {row}"));
+        }
+        let missing = names.iter().filter(|name| !exists(name));
+        faults.extend(missing.map(|name| format!("{place} names the test `{name}`, which does not exist")));
+    }
+    faults
+}
+
+/// Rows of the table with the names in their last cell.
+fn named_tests(page: &str) -> Vec<(&str, Vec<String>)> {
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains('#'));
+    rows.map(|row| (row, row.rsplit('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2).map(str::to_owned).collect())).collect()
 }
 
 fn is_comment(line: &str) -> bool {
@@ -232,6 +251,8 @@ mod tests {
         assert!(families("crates/model/src/families/llama.rs", "const NAME: &str = \"llama\";").is_empty());
         assert!(room_names("crates/x/src/utils.rs").is_some());
         assert!(ignored_tests("crates/x/src/lib.rs", "    #[ignore]").is_some());
+        let page = "| BL-1 | a | b#1 | c | `x`, `y` |\n| BL-2 | a | b#2 | c | not built yet: z |\n| BL-3 | a | b#3 | c | |";
+        assert_eq!(field_bugs("page", page, "not built yet", |name| name == "x").len(), 2, "`y` is missing, and BL-3 says nothing");
         assert_eq!(textbooks("crates/m/src/norm/textbook.rs", "use super::fast::x;").len(), 2);
     }
 

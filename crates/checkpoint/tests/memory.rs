@@ -29,7 +29,13 @@ fn files_that_claim_exabytes_are_refused_within_a_mebibyte() {
     let open = |gguf: &[u8]| Checkpoint::from_gguf_bytes("model.gguf", Bytes::new(gguf.to_vec())).map(|_| ());
     open(&gguf).expect("valid before it is changed");
     assert!(Checkpoint::from_embedded("folder", &[("config.json", b"{}"), ("model.safetensors", safetensors)]).is_err());
+    let reported = ["g2", "g3", "g4", "g5", "g7", "g8", "g9", "g10", "g12"].map(|name| {
+        std::fs::read(format!("{}/../../fixtures/malformed/{name}.gguf", env!("CARGO_MANIFEST_DIR"))).expect("the fixture is committed")
+    });
     let before = peak();
+    for file in &reported {
+        assert!(open(file).is_err());
+    }
     for value in huge {
         for at in [8, 16, 24, 41, 49, 62] {
             assert!(open(&number(at, value, gguf.clone())).is_err(), "{value} at byte {at}");

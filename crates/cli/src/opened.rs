@@ -209,6 +209,11 @@ impl Opened {
         )
     }
 
+    /// What computes the numbers that are shown: attention weights are computed again from the same keys, by the same steps.
+    pub(crate) fn run_by(&self) -> String {
+        format!("{} kernels, keys and values as {}", format!("{:?}", self.model.kernels()).to_lowercase(), self.kv_type)
+    }
+
     fn token_texts(&self, ids: &[u32]) -> Vec<TokenText> {
         match &self.tokenizer {
             Ok(tokenizer) => tokenizer.token_texts(ids).into_iter().map(|token| TokenText { id: token.id, text: token.text }).collect(),

@@ -1,4 +1,4 @@
-//! Files as they are, as they should be, and as they must not be: every test builds its own, byte by byte.
+//! Files as they are, as they should be, and as they must not be: built byte by byte, but for those of `malformed`, which are committed.
 
 mod cache;
 mod folders;
@@ -7,6 +7,7 @@ mod gguf_malformed;
 mod gguf_parts;
 mod gguf_written;
 mod locate;
+mod malformed;
 mod mutations;
 mod safetensors_malformed;
 mod settings;

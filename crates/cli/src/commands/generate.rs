@@ -31,6 +31,8 @@ struct Document<'a> {
 struct Token {
     id: u32,
     text: String,
+    /// Its exact bytes, which may be a part of a character.
+    bytes: Vec<u8>,
     /// Natural logarithm of the raw probability: before penalty, temperature and filters.
     log_probability: Option<f64>,
 }
@@ -69,7 +71,8 @@ pub(crate) fn run(command: &Generate) -> Outcome {
         ids.push(step.id);
         if command.json {
             let log_probability = log_probability(&step.logits, step.id);
-            tokens.push(Token { id: step.id, text: opened.token_text(step.id), log_probability });
+            let bytes = tokenizer.token_bytes(step.id).to_vec();
+            tokens.push(Token { id: step.id, text: opened.token_text(step.id), bytes, log_probability });
         } else {
             terminal::print(&step.text)?;
         }

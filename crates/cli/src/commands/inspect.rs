@@ -108,7 +108,7 @@ fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspecti
         version: glassbox_record::FORMAT_VERSION,
         model: InspectedModel {
             name: opened.name.clone(),
-            description: opened.description(),
+            description: format!("{}; {}", opened.description(), opened.run_by()),
             layers: blueprint.layers.len(),
             heads: blueprint.attention.heads.heads(),
             kv_heads: blueprint.attention.heads.kv_heads(),

@@ -35,6 +35,43 @@ fn the_stream_and_the_document_hold_the_same_text() {
 }
 
 #[test]
+fn log_probabilities_are_those_of_the_raw_logits_whatever_the_sampling() {
+    let desk = Desk::new();
+    let of = |more: &[&str]| {
+        let document = desk.json(&[&["generate", PROMPT, "-n", "6", "--ignore-end", "--json"], more].concat());
+        let tokens = document["tokens"].as_array().expect("a list").clone();
+        tokens
+            .iter()
+            .map(|token| (token["id"].as_u64().expect("an id"), token["log_probability"].as_f64().expect("a number")))
+            .collect::<Vec<_>>()
+    };
+    let greedy = of(&[]);
+    assert_eq!(of(&["--temperature", "0.5", "--top-k", "1"]), greedy);
+    assert_eq!(of(&["--temperature", "3", "--top-p", "0.000001"]), greedy);
+    let penalised = of(&["--repetition-penalty", "1.000001"]);
+    assert_eq!(penalised[0], greedy[0], "the penalty chooses and does not describe");
+}
+
+#[test]
+fn bytes_of_the_tokens_joined_are_the_text_also_where_a_character_is_split() {
+    let desk = Desk::new();
+    for seed in ["1", "2", "3", "4"] {
+        let args = ["generate", "a", "-n", "24", "--ignore-end", "--temperature", "9", "--seed", seed, "--json"];
+        let document = desk.json(&args);
+        let tokens = document["tokens"].as_array().expect("a list");
+        let of = |token: &Value| {
+            token["bytes"].as_array().expect("a list").iter().map(|byte| byte.as_u64().expect("a byte") as u8).collect::<Vec<_>>()
+        };
+        let bytes: Vec<u8> = tokens.iter().filter(|token| !is_control(token)).flat_map(of).collect();
+        assert_eq!(String::from_utf8_lossy(&bytes), text(&document), "seed {seed}");
+    }
+}
+
+fn is_control(token: &Value) -> bool {
+    token["text"].as_str().is_some_and(|text| text.starts_with("<|") && text.ends_with("|>"))
+}
+
+#[test]
 fn a_chat_goes_through_the_models_own_template() {
     let desk = Desk::new();
     let document = desk.json(&["generate", "hello", "--chat", "--system", "Be brief.", "-n", "1", "--json"]);

@@ -151,7 +151,7 @@ fn planned(window: Option<usize>, kv_type: KvType, capacity: usize, pass_tokens:
 fn what_is_read_back_is_what_the_storage_type_says_bit_for_bit() {
     let mut values = Values::seeded(5);
     for kv_type in KvType::ALL {
-        for shape in [1, 12, 20, 32, 33, 80].map(|d_head| LayerShape { kv_heads: 2, d_head }) {
+        for shape in [1, 12, 20, 32, 33, 64, 80, 96, 128, 256].map(|d_head| LayerShape { kv_heads: 2, d_head }) {
             let width = 2 * shape.d_head;
             // Sizes from the smallest f16 to beyond the largest, zeros, and numbers half way between two of the storage.
             let size = |token: usize| f32::powi(2.0, token as i32 % 44 - 26);
@@ -196,6 +196,54 @@ fn eight_bits_are_off_by_at_most_half_a_step() {
     }
     let beyond = stored(KvType::Q8_0, &[1e8, 1.0]);
     assert!(beyond.iter().all(|x| !x.is_finite()), "a scale that is no f16 must show: {beyond:?}");
+}
+
+#[test]
+fn bl_32_a_length_of_whole_pages_has_no_page_more() {
+    let shape = [LayerShape { kv_heads: 1, d_head: 16 }];
+    let page = Cache::bytes_for(&shape, 1).expect("a small number");
+    for (tokens, pages) in [(63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {
+        for pass in [1, 63, tokens] {
+            let mut cache = Cache::new(&shape, 500, u64::MAX).expect("no limit");
+            while cache.len() < tokens {
+                let more = pass.min(tokens - cache.len());
+                cache.append(0, &vec![0.5; 16 * more], &vec![0.5; 16 * more]).expect("they fit");
+                cache.advance(more).expect("appended");
+            }
+            assert_eq!((cache.bytes(), cache.layer(0).expect("one layer").len()), (pages * page, tokens), "passes of {pass}");
+        }
+    }
+}
+
+/// Blocks of 32 begin anew with each head: what lies in one head changes nothing in another, at any width, and a smaller type errs more.
+#[test]
+fn bl_46_no_block_spans_two_heads_and_smaller_types_err_more_at_every_width() {
+    let mut values = Values::seeded(7);
+    for d_head in [16, 33, 64, 80, 96, 128, 256] {
+        let shape = LayerShape { kv_heads: 2, d_head };
+        let row = values.normals(2 * d_head, 1.0);
+        let read = |kv_type: KvType, row: &[f32]| {
+            let plan = CachePlan { layers: vec![LayerPlan { shape, window: None }], kv_type, capacity: 1, pass_tokens: 1 };
+            let mut cache = Cache::planned(&plan, &Pool::new(1 << 20)).expect("small");
+            cache.append(0, row, row).expect("one token");
+            let view = cache.layer(0).expect("one layer");
+            [view.key(0, 0), view.value(0, 0), view.key(1, 0), view.value(1, 0)].map(|channels| channels.to_vec())
+        };
+        let mut louder = row.clone();
+        louder[d_head..].iter_mut().for_each(|x| *x *= 1000.0);
+        let error = |kv_type: KvType| {
+            let [key, value, ..] = read(kv_type, &row);
+            assert_eq!(
+                read(kv_type, &louder)[..2],
+                [key.clone(), value.clone()],
+                "{kv_type}, d_head {d_head}: the second head reaches into the first"
+            );
+            let distance = |found: Vec<f32>| found.iter().zip(&row).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+            distance(key) + distance(value)
+        };
+        let [f32, f16, q8_0] = [KvType::F32, KvType::F16, KvType::Q8_0].map(error);
+        assert!(f32 == 0.0 && f16 > 0.0 && q8_0 > 10.0 * f16, "d_head {d_head}: {f16:e}, {q8_0:e}");
+    }
 }
 
 #[test]

@@ -165,6 +165,31 @@ fn lanes_of_a_short_rest_keep_their_sign_of_zero() {
     }
 }
 
+/// The sum of a block of inputs is 96 000, beyond the largest f16: no part of a product may be kept in one.
+#[test]
+fn bl_46_large_inputs_do_not_overflow_beside_quantised_weights() {
+    let mut values = Values::seeded(11);
+    for storage in StorageType::ALL {
+        let columns = allowed(storage, 64);
+        let weight = weight(&mut values, storage, 3, columns);
+        let x = vec![3000.0; columns];
+        let mut truth = vec![0.0_f64; 3];
+        textbook::project(&weight, &x, None, &mut truth);
+        for kernels in [Kernels::Fast, Kernels::Portable] {
+            let mut out = vec![f32::NAN; 3];
+            project(kernels, &weight, &x, None, &mut out, &Workers::new(1));
+            for (row, (found, wanted)) in out.iter().zip(&truth).enumerate() {
+                let mut decoded = vec![0.0; columns];
+                weight.decode_row(row, &mut decoded);
+                // One rounding for each of the additions of a lane, and seven for the lanes.
+                let size: f64 = decoded.iter().map(|w| f64::from(w.abs()) * 3000.0).sum();
+                let most = (columns as f64 / 8.0 + 7.0) * f64::from(f32::EPSILON) * size;
+                assert!((f64::from(*found) - wanted).abs() <= most, "{storage}: {found}, wanted {wanted}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_infinite_weight_touches_its_own_output_only() {
     let mut numbers = vec![1.0; 5 * 9];

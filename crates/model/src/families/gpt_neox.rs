@@ -46,8 +46,15 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let settings = file.settings;
     let heads = file.heads("num_attention_heads", "num_attention_heads", "head_dim", "hidden_size")?;
     let context = settings.optional_usize("max_position_embeddings")?.unwrap_or(2048);
-    let theta = settings.optional_f64("rotary_emb_base")?.unwrap_or(10_000.0);
+    let base = settings.optional_f64("rotary_emb_base")?;
     let width = rotary::width(settings, heads.d_head(), "rotary_pct", 0.25)?;
+    let rotation = rotary::from_config(settings, width, base.unwrap_or(10_000.0), context)?;
+    if let (Some(base), Rotation::Rotary { theta, .. }) = (base, &rotation)
+        && base != *theta
+    {
+        let wanted = format!("{theta}, as in the section of the rotation");
+        return Err(settings.refuse("rotary_emb_base", &wanted, &base.to_string(), "correct one of the two").into());
+    }
     let or_true = |key| settings.optional_bool(key).map(|value| value.unwrap_or(true));
     Ok(blueprint(Sizes {
         vocab: settings.usize("vocab_size")?,
@@ -60,7 +67,7 @@ fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
         side_by_side: or_true("use_parallel_residual")?,
         activation: file.activation("hidden_act", Activation::GeluErf)?,
         layers: file.layers("num_hidden_layers")?,
-        rotation: rotary::from_config(settings, width, theta, context)?,
+        rotation,
         head: file.head_by_setting(false)?,
     }))
 }

@@ -66,6 +66,18 @@ fn bl_04_nested_rotary_settings_reach_their_layers() {
 }
 
 #[test]
+fn bl_04_the_oldest_name_of_the_rotary_base_is_read_and_may_not_contradict() {
+    let new = Edited::of("gpt_neox-parallel").open();
+    let parts = r#"{"rope_type": "default", "partial_rotary_factor": 0.34"#;
+    let old = Edited::of("gpt_neox-parallel").unset("rope_parameters").set("rotary_pct", "0.34").set("rotary_emb_base", "10000").open();
+    assert_eq!(logits(&old, &IDS), logits(&new, &IDS));
+    let other = Edited::of("gpt_neox-parallel").set("rope_parameters", &format!("{parts}}}")).set("rotary_emb_base", "20000").open();
+    assert_eq!(theta(&other, 0), 20_000.0);
+    let message = Edited::of("gpt_neox-parallel").set("rotary_emb_base", "20000").refusal();
+    assert!(message.contains("key `rotary_emb_base`: wanted 10000, as in the section of the rotation, found 20000"), "{message}");
+}
+
+#[test]
 fn bl_14_llama3_scaling_is_used() {
     let scaled = open("llama-scaled", Kernels::Fast);
     let plain = Edited::of("llama-scaled").set("rope_parameters", r#"{"rope_type": "default", "rope_theta": 500000.0}"#).open();
@@ -235,6 +247,24 @@ fn bl_38_gemma_scales_its_embedding_by_the_root_in_f32_and_gates_by_tanh() {
     // An older key of the same files says `gelu` and means tanh, because `hidden_activation` decides.
     let old = Edited::of("gemma3-gqa").set("hidden_act", "\"gelu\"").open();
     assert_eq!(logits(&old, &IDS), logits(&open("gemma3-gqa", Kernels::Fast), &IDS));
+}
+
+#[test]
+fn bl_38_each_name_of_gelu_is_its_own_function_or_refused() {
+    let of = |name: &str| logits(&Edited::of("gpt2").set("activation_function", &format!("\"{name}\"")).open(), &IDS);
+    let (erf, tanh) = (of("gelu"), of("gelu_new"));
+    assert_ne!(erf, tanh);
+    assert_eq!(of("gelu_python"), erf);
+    for name in ["gelu_fast", "gelu_pytorch_tanh", "gelu_accurate"] {
+        assert_eq!(of(name), tanh, "{name}");
+    }
+    for name in ["quick_gelu", "gelu_10", "GELU"] {
+        let message = Edited::of("gpt2").set("activation_function", &format!("\"{name}\"")).refusal();
+        assert!(message.contains(&format!("found `{name}`")), "{message}");
+    }
+    // The first Gemma says `gelu` and means tanh.
+    let gemma = Edited::of("gemma-mqa").set("hidden_act", "\"gelu\"").open();
+    assert_eq!(logits(&gemma, &IDS), logits(&open("gemma-mqa", Kernels::Fast), &IDS));
 }
 
 #[test]
