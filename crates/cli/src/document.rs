@@ -57,6 +57,20 @@ macro_rules! as_number {
 }
 
 impl Formatter for NumbersInRows {
+    /// JSON itself escapes what lies below U+0020; a terminal obeys the others too.
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        for part in fragment.split_inclusive(char::is_control) {
+            match part.chars().next_back().filter(|last| last.is_control()) {
+                Some(control) => {
+                    writer.write_all(&part.as_bytes()[..part.len() - control.len_utf8()])?;
+                    write!(writer, "\\u{:04x}", u32::from(control))?;
+                }
+                None => writer.write_all(part.as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+
     as_number! {
         write_i8(i8), write_i16(i16), write_i32(i32), write_i64(i64), write_i128(i128),
         write_u8(u8), write_u16(u16), write_u32(u32), write_u64(u64), write_u128(u128),
@@ -126,6 +140,14 @@ impl Formatter for NumbersInRows {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn no_text_of_a_document_steers_a_terminal_and_each_reads_back() {
+        let hostile = "a\x1b[2J\x7f\u{85}é\u{9b}31m\u{9f}";
+        let text = super::text(&[hostile]).expect("a text");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&text).expect("JSON"), [hostile]);
+    }
+
     use serde_json::json;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! What goes to the screen: results on standard output, everything else on standard error.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
@@ -20,10 +20,33 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Writes a value to standard output as one JSON document.
+/// Writes a value to standard output as one JSON document, byte for byte: it holds no character that steers a terminal.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    print(&format!("{}\n", document::text(value)?))?;
+    print_exactly(&format!("{}\n", document::text(value)?))?;
     Ok(())
+}
+
+/// Writes what a model told: byte for byte into a file or another program; on a terminal, where it might steer, control characters are pictures.
+pub(crate) fn print_told(text: &str) -> std::io::Result<()> {
+    if std::io::stdout().is_terminal() { print_exactly(&harmless(text)) } else { print_exactly(text) }
+}
+
+fn print_exactly(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Control characters, but for tab and line break, as pictures of themselves.
+fn harmless(text: &str) -> String {
+    let picture = |character: char| match character {
+        '\n' | '\t' => character,
+        '\0'..='\x1F' => char::from_u32(0x2400 + u32::from(character)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\x7F' => '\u{2421}',
+        _ if character.is_control() => char::REPLACEMENT_CHARACTER,
+        _ => character,
+    };
+    text.chars().map(picture).collect()
 }
 
 /// A table without lines; no header where `header` is empty.
@@ -91,4 +114,12 @@ pub(crate) fn byte_progress(what: &str, quiet: bool) -> ProgressBar {
 /// Columns to write into: those of the terminal, or 100 where there is none.
 pub(crate) fn width() -> usize {
     Table::new().set_content_arrangement(ContentArrangement::Dynamic).width().map_or(100, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_model_tells_cannot_steer_a_terminal() {
+        assert_eq!(super::harmless("a\tb\n é\x1b[31m\r\x07\x7f\u{9b}2J"), "a\tb\n é␛[31m␍␇␡\u{FFFD}2J");
+    }
 }

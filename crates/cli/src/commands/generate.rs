@@ -74,7 +74,7 @@ pub(crate) fn run(command: &Generate) -> Outcome {
             let bytes = tokenizer.token_bytes(step.id).to_vec();
             tokens.push(Token { id: step.id, text: opened.token_text(step.id), bytes, log_probability });
         } else {
-            terminal::print(&step.text)?;
+            terminal::print_told(&step.text)?;
         }
         interrupted = signals::interrupted().load(std::sync::atomic::Ordering::SeqCst);
         if interrupted {
@@ -100,7 +100,7 @@ pub(crate) fn run(command: &Generate) -> Outcome {
         };
         terminal::print_json(&document)?;
     } else {
-        terminal::print(&format!("{held}\n"))?;
+        terminal::print_told(&format!("{held}\n"))?;
     }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Success })
 }

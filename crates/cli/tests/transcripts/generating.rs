@@ -64,6 +64,8 @@ fn bytes_of_the_tokens_joined_are_the_text_also_where_a_character_is_split() {
         };
         let bytes: Vec<u8> = tokens.iter().filter(|token| !is_control(token)).flat_map(of).collect();
         assert_eq!(String::from_utf8_lossy(&bytes), text(&document), "seed {seed}");
+        // Control characters among them are not lost on the way into a pipe.
+        assert_eq!(format!("{}\n", text(&document)), desk.ok(&args[..args.len() - 1]), "seed {seed}");
     }
 }
 
