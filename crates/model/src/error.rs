@@ -51,7 +51,9 @@ pub enum ModelError {
         file: String,
     },
     /// A model that cannot be written as GGUF.
-    #[error("{file}: cannot be written as GGUF: wanted a model that its family's GGUF files can describe, found {what}")]
+    #[error(
+        "{file}: cannot be written as GGUF: wanted a model that its family's GGUF files can describe and llama.cpp can run, found {what}"
+    )]
     NotWritable {
         /// The file or folder.
         file: String,

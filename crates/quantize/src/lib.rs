@@ -42,7 +42,7 @@ pub fn quantize(
     let source = Source::of(checkpoint)?;
     let mut writer = GgufWriter::new();
     metadata::write(&source, target, &mut writer)?;
-    let mut summary = Summary::new(target, source.has_tokenizer());
+    let mut summary = Summary::new(target, &source);
     let plans: Vec<plan::Plan> = source.tensors.iter().map(|tensor| plan::plan(&tensor.name, &tensor.shape, target)).collect();
     for (tensor, plan) in source.tensors.iter().zip(&plans) {
         writer.tensor(&tensor.name, &tensor.shape, plan.storage).map_err(|error| QuantizeError::tensor(&tensor.name, error))?;

@@ -55,6 +55,14 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// What llama.cpp computes otherwise; of a GGUF file nothing is known.
+    pub(crate) fn otherwise_in_llama_cpp(&self) -> &[String] {
+        match &self.kind {
+            SourceKind::Gguf(_) => &[],
+            SourceKind::Folder(model, _) => &model.otherwise_in_llama_cpp,
+        }
+    }
+
     /// Whether the written file is the model that was read.
     pub(crate) fn check(&self, written: &Checkpoint) -> Result<(), QuantizeError> {
         if let Some(lost) = self.tensors.iter().find(|tensor| written.shape(&tensor.name) != Some(&tensor.shape)) {

@@ -6,6 +6,7 @@ use glassbox_tensor::StorageType;
 use serde::Serialize;
 
 use crate::Target;
+use crate::source::Source;
 
 /// What a quantisation did.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Summary {
     pub types: Vec<TypeSummary>,
     /// Tensors that could not have the type asked for.
     pub fallbacks: Vec<Fallback>,
+    /// What llama.cpp computes otherwise than the model's definition, in sentences without a full stop.
+    pub otherwise_in_llama_cpp: Vec<String>,
     sums: BTreeMap<StorageType, Sums>,
 }
 
@@ -63,8 +66,16 @@ struct Sums {
 }
 
 impl Summary {
-    pub(crate) fn new(target: Target, tokenizer: bool) -> Self {
-        Self { target: target.name(), file_bytes: 0, tokenizer, types: Vec::new(), fallbacks: Vec::new(), sums: BTreeMap::new() }
+    pub(crate) fn new(target: Target, source: &Source<'_>) -> Self {
+        Self {
+            target: target.name(),
+            file_bytes: 0,
+            tokenizer: source.has_tokenizer(),
+            types: Vec::new(),
+            fallbacks: Vec::new(),
+            otherwise_in_llama_cpp: source.otherwise_in_llama_cpp().to_vec(),
+            sums: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, storage: StorageType, numbers: usize, bytes: usize, squared_error: f64, squared: f64) {

@@ -30,6 +30,7 @@ pub(crate) fn run(command: &Quantize) -> Outcome {
             tokenizer: summary.tokenizer,
             types: &summary.types,
             fallbacks: &summary.fallbacks,
+            otherwise_in_llama_cpp: &summary.otherwise_in_llama_cpp,
         })?;
     } else {
         show(&summary)?;
@@ -50,6 +51,7 @@ struct Report<'a> {
     tokenizer: bool,
     types: &'a [TypeSummary],
     fallbacks: &'a [Fallback],
+    otherwise_in_llama_cpp: &'a [String],
 }
 
 fn show(summary: &Summary) -> Result<(), Failure> {
@@ -68,6 +70,7 @@ fn show(summary: &Summary) -> Result<(), Failure> {
     for fallback in &summary.fallbacks {
         terminal::remark(&format!("`{}` is stored as {}: {}", fallback.tensor, fallback.stored, fallback.reason));
     }
+    summary.otherwise_in_llama_cpp.iter().for_each(|difference| terminal::remark(difference));
     if !summary.tokenizer {
         terminal::remark("the model has no tokenizer, and so the file has none");
     }

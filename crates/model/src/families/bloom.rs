@@ -1,6 +1,6 @@
 //! Bloom: ALiBi instead of vectors for positions, a norm on the embedding, biases everywhere, no gate, one matrix for queries, keys and values.
 
-use glassbox_checkpoint::Expected::Bool;
+use glassbox_checkpoint::Expected::{Bool, Float};
 use glassbox_mechanisms::feed_forward::Activation;
 use glassbox_mechanisms::heads::Heads;
 
@@ -40,7 +40,18 @@ pub(super) const BLOOM: Family = Family {
         tensors: FOLDER_TENSORS,
         spare: &[],
     },
-    gguf: Some(Dialect { must: &[], ignore: &[], blueprint: from_gguf, bodies: &[""], tensors: GGUF_TENSORS, spare: &[] }),
+    gguf: Some(Dialect {
+        must: &[Must {
+            key: "bloom.attention.max_alibi_bias",
+            allowed: &[Float(MAX_BIAS)],
+            why: "llama.cpp knows no other of this family",
+        }],
+        ignore: &[],
+        blueprint: from_gguf,
+        bodies: &[""],
+        tensors: GGUF_TENSORS,
+        spare: &[],
+    }),
     proof: Proof { fixtures: &["bloom"], source: "models/bloom/modeling_bloom.py" },
 };
 

@@ -15,7 +15,7 @@ use crate::slot::Slot;
 pub(super) const LLAMA: Family = Family {
     name: "llama",
     model_types: &["llama"],
-    architectures: &["llama"],
+    architectures: &["llama", STRETCHED],
     huggingface: Dialect {
         must: &[
             Must { key: "partial_rotary_factor", allowed: &[Float(1.0)], why: "only rotation of the whole head is implemented" },
@@ -41,7 +41,11 @@ pub(super) const LLAMA: Family = Family {
         blueprint: from_gguf,
         bodies: &[""],
         tensors: GGUF_TENSORS,
-        spare: &[Ignored { name: "rope_freqs.weight", reason: "read with the rotation" }],
+        spare: &[
+            Ignored { name: rotary::DIVISORS, reason: "read with the rotation" },
+            Ignored { name: rotary::LONG_DIVISORS, reason: "read with the rotation" },
+            Ignored { name: rotary::SHORT_DIVISORS, reason: "read with the rotation" },
+        ],
     }),
     proof: Proof {
         fixtures: &["llama-mha", "llama-gqa", "llama-mqa", "llama-scaled", "llama-dynamic", "llama-biased"],
@@ -49,11 +53,23 @@ pub(super) const LLAMA: Family = Family {
     },
 };
 
+/// The name under which GGUF files of newer Mistral models hold a Llama: the one of these for which llama.cpp reads YaRN's betas.
+pub(super) const STRETCHED: &str = "mistral3";
+
 const GGUF_MUST: &[Must] = &[
-    Must { key: "llama.expert_count", allowed: &[Integer(0)], why: "mixtures of experts are not implemented" },
-    Must { key: "llama.expert_used_count", allowed: &[Integer(0)], why: "mixtures of experts are not implemented" },
+    Must { key: "llama.expert_count", allowed: &[Integer(0)], why: NO_EXPERTS },
+    Must { key: "llama.expert_used_count", allowed: &[Integer(0)], why: NO_EXPERTS },
     Must { key: "llama.attention.causal", allowed: &[Bool(true)], why: "only causal attention is implemented" },
+    Must { key: "mistral3.expert_count", allowed: &[Integer(0)], why: NO_EXPERTS },
+    Must { key: "mistral3.expert_used_count", allowed: &[Integer(0)], why: NO_EXPERTS },
+    Must {
+        key: "mistral3.attention.temperature_scale",
+        allowed: &[Float(0.0)],
+        why: "queries that grow with their position are not implemented",
+    },
 ];
+
+const NO_EXPERTS: &str = "mixtures of experts are not implemented";
 
 fn from_config(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
     let heads = file.heads("num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")?;
@@ -104,7 +120,7 @@ pub(super) fn like_in_folder(file: &Reading<'_>, like: &Like) -> Result<Blueprin
 }
 
 fn from_gguf(file: &Reading<'_>) -> Result<Blueprint, ModelError> {
-    like_in_gguf(file, LLAMA.name, "llama", Activation::Silu)
+    like_in_gguf(file, LLAMA.name, file.settings.str("general.architecture")?, Activation::Silu)
 }
 
 /// The blueprint of a GGUF file that reads like Llama's, under the keys of `arch`.

@@ -13,6 +13,7 @@ mod gemma3;
 mod gpt2;
 mod gpt_neox;
 mod llama;
+mod llama_cpp;
 mod minimal;
 mod mistral;
 mod mpt;

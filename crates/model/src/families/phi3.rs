@@ -44,8 +44,8 @@ pub(super) const PHI3: Family = Family {
         bodies: &[""],
         tensors: GGUF_TENSORS,
         spare: &[
-            Ignored { name: "rope_factors_long.weight", reason: "read with the rotation" },
-            Ignored { name: "rope_factors_short.weight", reason: "read with the rotation" },
+            Ignored { name: rotary::LONG_DIVISORS, reason: "read with the rotation" },
+            Ignored { name: rotary::SHORT_DIVISORS, reason: "read with the rotation" },
         ],
     }),
     proof: Proof { fixtures: &["phi3-long", "phi3-short"], source: "models/phi3/modeling_phi3.py" },

@@ -10,6 +10,10 @@ use crate::blueprint::{Divisors, Rotation};
 /// The tensor of divisors in a GGUF file, one number a pair.
 pub(super) const DIVISORS: &str = "rope_freqs.weight";
 
+/// The tensors of LongRoPE's divisors in a GGUF file, one number a pair.
+pub(super) const SHORT_DIVISORS: &str = "rope_factors_short.weight";
+pub(super) const LONG_DIVISORS: &str = "rope_factors_long.weight";
+
 /// The rotation without stretching.
 pub(super) fn plain(width: usize, theta: f64) -> Rotation {
     Rotation::Rotary { width, theta, scaling: Scaling::None, divisors: Divisors::None }
@@ -180,8 +184,8 @@ fn yarn(section: &Settings, original_context: f64, context: f64) -> Result<Scali
 }
 
 /// The numbers of the paper, which files leave out.
-const YARN_BETA_FAST: f64 = 32.0;
-const YARN_BETA_SLOW: f64 = 1.0;
+pub(super) const YARN_BETA_FAST: f64 = 32.0;
+pub(super) const YARN_BETA_SLOW: f64 = 1.0;
 
 fn longrope(section: &Settings, original_context: f64, context: f64) -> Result<Scaling, ModelError> {
     let factor = section.optional_f64("factor")?.unwrap_or(context / original_context);
@@ -207,39 +211,69 @@ pub(super) fn from_gguf(file: &Reading<'_>, arch: &str, width: usize) -> Result<
     let theta = settings.optional_f64(&key("freq_base"))?.unwrap_or(10_000.0); // llama.cpp's documented default
     let kind_key = key("scaling.type");
     let original_key = key("scaling.original_context_length");
-    let old = settings.optional_f64(&key("scale_linear"))?; // what the oldest files say instead of `scaling.factor`
-    let lists = (each_pair(file, "rope_factors_short.weight", width)?, each_pair(file, "rope_factors_long.weight", width)?);
-    let scaling = match (settings.optional_str(&kind_key)?, old) {
-        (None | Some("longrope"), None) if let (Some(short), Some(long)) = lists => Scaling::LongRope {
+    // The oldest files say `scale_linear`. 0 means absent, as in llama.cpp.
+    let factor_key = if settings.contains(&key("scale_linear")) { key("scale_linear") } else { key("scaling.factor") };
+    let factor = || settings.optional_f64(&factor_key).map(|factor| factor.filter(|factor| *factor != 0.0));
+    let lists = (each_pair(file, SHORT_DIVISORS, width)?, each_pair(file, LONG_DIVISORS, width)?);
+    let scaling = match settings.optional_str(&kind_key)? {
+        None | Some("longrope") if let (Some(short), Some(long)) = lists => Scaling::LongRope {
             short,
             long,
             original_context: settings.f64(&original_key)?,
             attention_factor: settings.optional_f64(&key("scaling.attn_factor"))?.unwrap_or(1.0),
         },
-        (None | Some("linear"), Some(factor)) => Scaling::Linear { factor },
-        (None | Some("none"), _) => Scaling::None,
-        (Some("linear"), None) => Scaling::Linear { factor: settings.f64(&key("scaling.factor"))? },
-        (Some("yarn"), _) => {
-            let factor = settings.f64(&key("scaling.factor"))?;
-            // A file that says other betas is refused by its unread keys: llama.cpp reads them for some families and not for others.
-            Scaling::Yarn {
-                factor,
-                beta_fast: YARN_BETA_FAST,
-                beta_slow: YARN_BETA_SLOW,
-                original_context: settings.f64(&original_key)?,
-                whole_pairs: true,
-                attention_factor: settings.optional_f64(&key("scaling.attn_factor"))?.unwrap_or(1.0) * yarn_attention_factor(factor, 1.0),
-            }
-        }
-        (Some(unknown), _) => {
+        None | Some("linear") => factor()?.map_or(Scaling::None, |factor| Scaling::Linear { factor }),
+        Some("none") => Scaling::None,
+        Some("yarn") => yarn_from_gguf(file, arch, factor()?.unwrap_or(1.0))?,
+        Some(unknown) => {
             let wanted = "`none`, `linear`, `yarn`, or `longrope` with its tensors";
             return Err(settings.refuse(&kind_key, wanted, &format!("`{unknown}`"), "other stretchings are not implemented").into());
         }
     };
     settings.ignore(&original_key, "none and linear scaling do not use it");
     settings.ignore(&key("scaling.finetuned"), "says how the file came about");
+    if scaling == Scaling::None {
+        settings.ignore(&factor_key, "nothing is stretched");
+    }
     let divisors = each_pair(file, DIVISORS, width)?.map_or(Divisors::None, Divisors::EachPair);
     Ok(Rotation::Rotary { width, theta, scaling, divisors })
+}
+
+/// YaRN of a GGUF file: the keys into which converters put what `config.json` says, so that the model is the same one.
+///
+/// llama.cpp reads the betas and the logarithm's weight for `mistral3` alone and takes 32, 1 and none for the other families here, whatever their files
+/// say. It reads the share of the blend for none of them.
+fn yarn_from_gguf(file: &Reading<'_>, arch: &str, factor: f64) -> Result<Scaling, ModelError> {
+    let settings = file.settings;
+    let key = |name: &str| format!("{arch}.rope.scaling.{name}");
+    let or = |name: &str, default: f64| settings.optional_f64(&key(name)).map(|value| value.unwrap_or(default));
+    let share = or("yarn_ext_factor", 1.0)?;
+    if share != 1.0 && share >= 0.0 {
+        let remedy = "`transformers` has no such number and llama.cpp does not read it for this family; remove the key";
+        return Err(settings.refuse(&key("yarn_ext_factor"), "1, or less than 0 for none", &share.to_string(), remedy).into());
+    }
+    let below = match or("yarn_log_multiplier", 0.0)? {
+        0.0 => 1.0, // absent, as in llama.cpp
+        weight => yarn_attention_factor(factor, weight),
+    };
+    let attention_factor = or("attn_factor", 1.0)? * yarn_attention_factor(factor, 1.0) / below;
+    let said = or("yarn_attn_factor", attention_factor)?;
+    if (said / attention_factor - 1.0).abs() > f64::from(f32::EPSILON) {
+        let (wanted, remedy) = (
+            format!("{attention_factor}, which follows from the other keys"),
+            "converters write two different numbers there, and llama.cpp reads none; remove the key",
+        );
+        return Err(settings.refuse(&key("yarn_attn_factor"), &wanted, &said.to_string(), remedy).into());
+    }
+    let context = settings.f64(&format!("{arch}.context_length"))?;
+    Ok(Scaling::Yarn {
+        factor,
+        beta_fast: or("yarn_beta_fast", YARN_BETA_FAST)?,
+        beta_slow: or("yarn_beta_slow", YARN_BETA_SLOW)?,
+        original_context: or("original_context_length", context)?,
+        whole_pairs: true,
+        attention_factor,
+    })
 }
 
 /// A tensor with one number for each pair that turns.

@@ -5,12 +5,13 @@
 //! that the settings here cannot describe is refused there, never written wrongly.
 
 use glassbox_checkpoint::{Checkpoint, CheckpointError, CheckpointKind, GgufValue};
-use glassbox_mechanisms::position::{Pairing, Rotary, Scaling};
+use glassbox_mechanisms::position::{Pairing, Rotary, Scaling, yarn_attention_factor};
 use glassbox_tensor::Matrix;
 
-use super::{FAMILIES, Layout, TensorRow};
+use super::rotary::{DIVISORS, LONG_DIVISORS, SHORT_DIVISORS};
+use super::{FAMILIES, Layout, TensorRow, llama, llama_cpp};
 use crate::ModelError;
-use crate::blueprint::{Blueprint, Divisors, Layer, Norm, Rotation, SoftCap, Window};
+use crate::blueprint::{Blueprint, Clamp, Distance, Divisors, HeadMatrix, Layer, Norm, Residual, Rotation, SoftCap, Window};
 use crate::weights::{self, Weights};
 
 /// A model as GGUF writes it, but for its tokenizer.
@@ -22,6 +23,8 @@ pub struct GgufModel {
     pub settings: Vec<(String, GgufValue)>,
     /// Tensors in the order of the file.
     pub tensors: Vec<GgufTensor>,
+    /// What llama.cpp computes otherwise than the model's definition, in sentences without a full stop.
+    pub otherwise_in_llama_cpp: Vec<String>,
     expected: Blueprint,
     file: String,
 }
@@ -53,8 +56,13 @@ impl GgufModel {
         let written_as = if family.gguf.is_some() { Some(family) } else { FAMILIES.iter().copied().find(|other| other.name == "llama") };
         let target = written_as.and_then(|family| Some((family.architectures.first().copied()?, family.gguf.as_ref()?)));
         let Some((architecture, target)) = target else { return Err(refuse("a family without GGUF files")) };
+        let architecture = if architecture == "llama" && llama_cpp::needs_betas(&blueprint) { llama::STRETCHED } else { architecture };
+        if let Some(what) = llama_cpp::cannot_run(architecture, &blueprint) {
+            return Err(refuse(&what));
+        }
         let mut weights = Weights::read(checkpoint, &blueprint, dialect)?;
-        let (expected, divisors) = written_blueprint(&blueprint)?;
+        let (mut expected, divisors) = written_blueprint(&blueprint)?;
+        let otherwise_in_llama_cpp = llama_cpp::runs_otherwise(architecture, &expected);
         let mut tensors = Vec::new();
         for row in target.tensors {
             if row.slots.iter().all(|slot| slot.axes(&blueprint).is_none()) {
@@ -70,12 +78,19 @@ impl GgufModel {
         if let Some(slot) = weights.left_over() {
             return Err(refuse(&format!("`{}`, for which its GGUF files have no name", slot.name())));
         }
-        if let Some(divisors) = divisors {
+        if llama_cpp::needs_own_head(architecture, &blueprint)
+            && let Some(embedding) = tensors.iter().find(|tensor| tensor.name == "token_embd.weight")
+        {
+            expected.unembedding.head = HeadMatrix::Own;
+            let GgufTensor { shape, matrix, .. } = embedding;
+            tensors.push(GgufTensor { name: "output.weight".to_owned(), shape: shape.clone(), matrix: matrix.clone() });
+        }
+        for (name, divisors) in divisors {
             let matrix = Matrix::from_f32(1, divisors.len(), &divisors).expect("one row of its own length");
-            tensors.push(GgufTensor { name: super::rotary::DIVISORS.to_owned(), shape: vec![divisors.len()], matrix });
+            tensors.push(GgufTensor { name: name.to_owned(), shape: vec![divisors.len()], matrix });
         }
         let settings = settings(architecture, &expected);
-        Ok(Self { architecture, settings, tensors, expected, file: checkpoint.label().to_owned() })
+        Ok(Self { architecture, settings, tensors, otherwise_in_llama_cpp, expected, file: checkpoint.label().to_owned() })
     }
 
     /// Number of token ids.
@@ -110,26 +125,45 @@ impl GgufModel {
     }
 }
 
-/// What a reader of the written file is to find: numbers of settings rounded to single precision, Llama 3's stretching as divisors.
-fn written_blueprint(blueprint: &Blueprint) -> Result<(Blueprint, Option<Vec<f32>>), ModelError> {
+/// What a reader of the written file is to find, and the divisors that it finds as tensors: numbers of settings rounded to single precision,
+/// Llama 3's stretching as divisors, and no window that is as long as the context.
+fn written_blueprint(blueprint: &Blueprint) -> Result<(Blueprint, Vec<(&'static str, Vec<f32>)>), ModelError> {
+    let single = |number: f64| f64::from(number as f32);
     let mut expected = blueprint.clone();
-    let mut all_divisors = None;
+    let mut tensors = Vec::new();
     for layer in &mut expected.layers {
+        layer.window = llama_cpp::window_within(layer.window, blueprint.context);
         let Rotation::Rotary { width, theta, scaling, divisors } = &mut layer.rotation else { continue };
-        if let Scaling::ByWavelength { .. } = scaling {
-            let rotary = |scaling| Rotary::new(*width, *width, *theta, scaling, Pairing::Halves);
-            let (plain, stretched) = (rotary(Scaling::None)?, rotary(scaling.clone())?);
-            let ratios: Vec<f32> =
-                plain.frequencies(1).iter().zip(stretched.frequencies(1)).map(|(plain, stretched)| (plain / stretched) as f32).collect();
-            all_divisors = Some(ratios.clone());
-            (*scaling, *divisors) = (Scaling::None, Divisors::EachPair(ratios));
+        match scaling {
+            Scaling::ByWavelength { .. } => {
+                let rotary = |scaling| Rotary::new(*width, *width, *theta, scaling, Pairing::Halves);
+                let (plain, stretched) = (rotary(Scaling::None)?, rotary(scaling.clone())?);
+                let ratios: Vec<f32> = plain
+                    .frequencies(1)
+                    .iter()
+                    .zip(stretched.frequencies(1))
+                    .map(|(plain, stretched)| (plain / stretched) as f32)
+                    .collect();
+                tensors = vec![(DIVISORS, ratios.clone())];
+                (*scaling, *divisors) = (Scaling::None, Divisors::EachPair(ratios));
+            }
+            Scaling::Linear { factor } => *factor = single(*factor),
+            Scaling::Yarn { factor, beta_fast, beta_slow, attention_factor, .. } => {
+                let more = single(*attention_factor / yarn_attention_factor(*factor, 1.0));
+                for number in [&mut *factor, beta_fast, beta_slow] {
+                    *number = single(*number);
+                }
+                *attention_factor = more * yarn_attention_factor(*factor, 1.0);
+            }
+            Scaling::LongRope { short, long, attention_factor, .. } => {
+                *attention_factor = single(*attention_factor);
+                tensors = vec![(LONG_DIVISORS, long.clone()), (SHORT_DIVISORS, short.clone())];
+            }
+            Scaling::None | Scaling::DynamicNtk { .. } => {}
         }
-        if let Scaling::Linear { factor } = scaling {
-            *factor = f64::from(*factor as f32);
-        }
-        *theta = f64::from(*theta as f32);
+        *theta = single(*theta);
     }
-    Ok((expected, all_divisors))
+    Ok((expected, tensors))
 }
 
 fn tensor(row: &TensorRow, layer: usize, blueprint: &Blueprint, weights: &mut Weights) -> Option<GgufTensor> {
@@ -174,10 +208,16 @@ fn settings(architecture: &'static str, blueprint: &Blueprint) -> Vec<(String, G
     if let Some(Rotation::Rotary { width, theta, scaling, .. }) = global.map(|layer| &layer.rotation) {
         set("rope.dimension_count", count(*width));
         set("rope.freq_base", GgufValue::F32(*theta as f32));
-        if let Scaling::Linear { factor } = scaling {
-            set("rope.scaling.type", GgufValue::Text("linear".to_owned()));
-            set("rope.scaling.factor", GgufValue::F32(*factor as f32));
-        }
+        stretching(scaling, &mut set);
+    }
+    if let Distance::Alibi { max_bias } = blueprint.attention.distance {
+        set("attention.max_alibi_bias", GgufValue::F32(max_bias as f32));
+    }
+    if let Clamp::At(bound) = blueprint.attention.clamp {
+        set("attention.clamp_kqv", GgufValue::F32(bound));
+    }
+    if architecture == "gptneox" {
+        set("use_parallel_residual", GgufValue::Bool(blueprint.residual == Residual::SideBySide));
     }
     if let Some(Window::Last(size)) = local.map(|layer| layer.window) {
         set("attention.sliding_window", count(size));
@@ -190,6 +230,31 @@ fn settings(architecture: &'static str, blueprint: &Blueprint) -> Vec<(String, G
         }
     }
     settings
+}
+
+/// How the angles are stretched, as far as settings say it.
+fn stretching(scaling: &Scaling, set: &mut impl FnMut(&str, GgufValue)) {
+    let mut scaling_is = |kind: &str, numbers: &[(&str, f64)]| {
+        set("rope.scaling.type", GgufValue::Text(kind.to_owned()));
+        for (name, number) in numbers {
+            set(&format!("rope.scaling.{name}"), GgufValue::F32(*number as f32));
+        }
+    };
+    let original_context = match scaling {
+        Scaling::Linear { factor } => return scaling_is("linear", &[("factor", *factor)]),
+        Scaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor, .. } => {
+            let more = attention_factor / yarn_attention_factor(*factor, 1.0);
+            let betas = [("yarn_beta_fast", *beta_fast), ("yarn_beta_slow", *beta_slow)];
+            scaling_is("yarn", &[("factor", *factor), ("attn_factor", more), betas[0], betas[1]]);
+            original_context
+        }
+        Scaling::LongRope { original_context, attention_factor, .. } => {
+            scaling_is("longrope", &[("attn_factor", *attention_factor)]);
+            original_context
+        }
+        Scaling::None | Scaling::ByWavelength { .. } | Scaling::DynamicNtk { .. } => return,
+    };
+    set("rope.scaling.original_context_length", GgufValue::U32(*original_context as u32)); // the check finds a part that was cut
 }
 
 const NO_WORDS: &str = "settings that its GGUF files have no words for";
