@@ -29,7 +29,11 @@ pub fn gguf_vocabulary(files: &JsonFiles, rows: usize) -> Result<GgufVocabulary,
     original.check_fits(rows)?;
     let parts = crate::from_json::read(files)?;
     if let Some((_, token)) = parts.added.iter().find(|(_, token)| token.lstrip || token.rstrip || token.single_word) {
-        return Err(cannot("added_tokens", "tokens without `lstrip`, `rstrip` and `single_word`, for which GGUF has no keys", &quoted(&token.content)));
+        return Err(cannot(
+            "added_tokens",
+            "tokens without `lstrip`, `rstrip` and `single_word`, for which GGUF has no keys",
+            &quoted(&token.content),
+        ));
     }
     let mut written = GgufVocabulary { templates: files.templates.clone(), ..GgufVocabulary::default() };
     list(&parts, rows, &mut written);
