@@ -52,7 +52,7 @@ pub enum ModelError {
     },
     /// A model that cannot be written as GGUF.
     #[error(
-        "{file}: cannot be written as GGUF: wanted a model that its family's GGUF files can describe and llama.cpp can run, found {what}"
+        "{file}: cannot be written as GGUF: wanted a model that its family's GGUF files can describe and other programs run, found {what}"
     )]
     NotWritable {
         /// The file or folder.

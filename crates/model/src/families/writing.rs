@@ -125,9 +125,12 @@ impl GgufModel {
     }
 }
 
+/// Tensors of divisors, each with its name in a GGUF file.
+type DivisorTensors = Vec<(&'static str, Vec<f32>)>;
+
 /// What a reader of the written file is to find, and the divisors that it finds as tensors: numbers of settings rounded to single precision,
 /// Llama 3's stretching as divisors, and no window that is as long as the context.
-fn written_blueprint(blueprint: &Blueprint) -> Result<(Blueprint, Vec<(&'static str, Vec<f32>)>), ModelError> {
+fn written_blueprint(blueprint: &Blueprint) -> Result<(Blueprint, DivisorTensors), ModelError> {
     let single = |number: f64| f64::from(number as f32);
     let mut expected = blueprint.clone();
     let mut tensors = Vec::new();
