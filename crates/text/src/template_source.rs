@@ -16,10 +16,11 @@ pub(crate) const KEPT_IN_NAMESPACE: &str = "kept_by_namespace";
 /// The source as it is compiled:
 ///
 /// - `{% generation %}` … `{% endgeneration %}`, which mark assistant text for training, are a plain scope with the same white-space control;
-/// - what `{% set … = value %}` keeps goes through one of the two filters above.
+/// - what `set`, `with`, `for`, and the parameters of `macro` and `call` name goes through one of the two filters above.
 ///
 /// # Errors
-/// [`Error::TemplateLimit`] where a tag, or the number of branches, is longer than [`TEMPLATE_CHAIN`].
+/// [`Error::TemplateLimit`] where a tag, or the number of branches, is longer than [`TEMPLATE_CHAIN`]; [`Error::Template`] for a recursive loop, whose
+/// values no filter meets.
 pub(crate) fn prepared(name: &str, source: &str) -> Result<String, Error> {
     let mut out = String::with_capacity(source.len());
     let mut branches = 0;
@@ -32,13 +33,32 @@ pub(crate) fn prepared(name: &str, source: &str) -> Result<String, Error> {
             return Err(Error::TemplateLimit { name: name.to_owned(), limit: "length of a tag", value: format!("{TEMPLATE_CHAIN} words") });
         }
         out.push_str(&source[at..tag.inside.start]);
+        let mut bounded_parameters = String::new();
         match word {
             "generation" => out.push_str(&inside.replacen("generation", "with", 1)),
             "endgeneration" => out.push_str(&inside.replacen("endgeneration", "endwith", 1)),
             "set" => out.push_str(&bounded_set(inside).unwrap_or_else(|| inside.to_owned())),
+            "with" => out.push_str(&bounded_with(inside).unwrap_or_else(|| inside.to_owned())),
+            "for" => {
+                let (bounded, rest) = bounded_for(inside).unwrap_or_else(|| (inside.to_owned(), ""));
+                if rest.split_whitespace().any(|word| word == "recursive") {
+                    let line = source[..tag.inside.start].matches('\n').count() + 1;
+                    return Err(Error::Template { name: name.to_owned(), line, message: "recursive loops are not run".to_owned() });
+                }
+                out.push_str(&bounded);
+            }
+            "macro" | "call" => {
+                bounded_parameters = parameters(inside);
+                out.push_str(inside);
+            }
             _ => out.push_str(inside),
         }
         at = tag.inside.end;
+        if !bounded_parameters.is_empty() && source[at..].starts_with("%}") {
+            out.push_str("%}");
+            out.push_str(&bounded_parameters);
+            at += 2;
+        }
         if word == "raw" {
             // Nothing is a tag up to its end.
             let end = source[at..].find("endraw").map_or(source.len(), |end| at + end);
@@ -52,22 +72,96 @@ pub(crate) fn prepared(name: &str, source: &str) -> Result<String, Error> {
 
 /// `set name = value` with the value behind a filter; `None` for `set name`, whose value is the text up to `endset`.
 fn bounded_set(inside: &str) -> Option<String> {
-    let bytes = inside.as_bytes();
-    let mut scan = Scan::default();
-    let assigns = |at: &usize| {
-        let here = scan.step(bytes, *at) == Some(b'=') && scan.depth == 0;
-        let before = at.checked_sub(1).map(|before| bytes[before]);
-        here && bytes.get(at + 1) != Some(&b'=') && !matches!(before, Some(b'=' | b'!' | b'<' | b'>'))
-    };
-    let at = (0..bytes.len()).find(assigns)?;
+    let (inside, mark) = without_mark(inside);
+    let at = assignment(inside)?;
     let (target, value) = (&inside[..at], &inside[at + 1..]);
-    let mark = if value.ends_with(['-', '+']) { value.len() - 1 } else { value.len() };
-    let (value, mark) = value.split_at(mark);
     if value.trim().is_empty() {
         return None; // a mistake that the library names
     }
     let filter = if target.contains('.') { KEPT_IN_NAMESPACE } else { KEPT };
     Some(format!("{target}= ({value}) | {filter} {mark}"))
+}
+
+/// `with a = 1, b = 2` with every value behind a filter; `None` where nothing is named.
+fn bounded_with(inside: &str) -> Option<String> {
+    let (inside, mark) = without_mark(inside);
+    let start = inside.find("with")? + "with".len();
+    let bounded = parts(&inside[start..]).into_iter().map(|part| {
+        let at = assignment(part)?;
+        (!part[at + 1..].trim().is_empty()).then(|| format!("{}= ({}) | {KEPT} ", &part[..at], &part[at + 1..]))
+    });
+    Some(format!("{}{}{mark}", &inside[..start], bounded.collect::<Option<Vec<_>>>()?.join(",")))
+}
+
+/// `for name in values` with the values behind a filter, and what comes after the values.
+fn bounded_for(inside: &str) -> Option<(String, &str)> {
+    let start = word_at(inside, 0, &["in"])? + "in".len();
+    let end = word_at(inside, start, &["if", "recursive"]).unwrap_or(without_mark(inside).0.len());
+    let values = &inside[start..end];
+    (!values.trim().is_empty()).then(|| (format!("{} ({values}) | {KEPT} {}", &inside[..start], &inside[end..]), &inside[end..]))
+}
+
+/// Tags that put the parameters of a `macro` or `call` behind a filter before anything else happens.
+fn parameters(inside: &str) -> String {
+    let (inside, mark) = without_mark(inside);
+    // `call f(x)` has no parameters: its first bracket belongs to what is called.
+    let own = |open: &usize| first_word(inside) == "macro" || inside[..*open].trim_end().ends_with("call");
+    let Some((open, close)) = inside.find('(').filter(own).and_then(|open| Some((open, closing(inside, open)?))) else {
+        return String::new();
+    };
+    let names = parts(&inside[open + 1..close]).into_iter().map(|part| part.split('=').next().unwrap_or_default().trim());
+    let is_name = |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    names.filter(is_name).map(|name| format!("{{% set {name} = ({name}) | {KEPT} {mark}%}}")).collect()
+}
+
+/// What is inside a tag without the mark of white-space control at its end, and the mark.
+fn without_mark(inside: &str) -> (&str, &str) {
+    inside.split_at(if inside.ends_with(['-', '+']) { inside.len() - 1 } else { inside.len() })
+}
+
+/// Byte of the `=` that assigns.
+fn assignment(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut scan = Scan::default();
+    (0..bytes.len()).find(|at| {
+        let here = scan.step(bytes, *at) == Some(b'=') && scan.depth == 0;
+        let before = at.checked_sub(1).map(|before| bytes[before]);
+        here && bytes.get(at + 1) != Some(&b'=') && !matches!(before, Some(b'=' | b'!' | b'<' | b'>'))
+    })
+}
+
+/// Byte, from `start` on, of the first of these words that stands outside of brackets and texts.
+fn word_at(text: &str, start: usize, words: &[&str]) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut scan = Scan::default();
+    let in_word = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii());
+    (start..bytes.len()).find(|at| {
+        let code = scan.step(bytes, *at).is_some()
+            && scan.depth == 0
+            && at.checked_sub(1).is_none_or(|before| !in_word(before) && bytes[before] != b'.');
+        code && words.iter().any(|word| bytes[*at..].starts_with(word.as_bytes()) && !in_word(at + word.len()))
+    })
+}
+
+/// Byte of the bracket that closes the one at `open`.
+fn closing(text: &str, open: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut scan = Scan::default();
+    (open..bytes.len()).find(|at| scan.step(bytes, *at).is_some() && scan.depth == 0)
+}
+
+/// The parts between the commas outside of brackets and texts.
+fn parts(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let (mut scan, mut parts, mut start) = (Scan::default(), Vec::new(), 0);
+    for at in 0..bytes.len() {
+        if scan.step(bytes, at) == Some(b',') && scan.depth == 0 {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 /// A `{{ … }}` or `{% … %}`.
@@ -170,6 +264,15 @@ mod tests {
             ("{% set a, b = f(x=1), {'c': 2} %}", "{% set a, b = ( f(x=1), {'c': 2} ) | kept_by_variable %}"),
             ("{% set a | replace('b', new='c') %}x{% endset %}", "{% set a | replace('b', new='c') %}x{% endset %}"),
             ("{% set a == 1 %}{% set a = %}", "{% set a == 1 %}{% set a = %}"),
+            ("{% with a=1, b=[2, 3] -%}", "{% with a= (1) | kept_by_variable , b= ([2, 3] ) | kept_by_variable -%}"),
+            ("{%- for a, b in x.items() if a in b -%}", "{%- for a, b in ( x.items() ) | kept_by_variable if a in b -%}"),
+            ("{% for in_ in 'x in y' %}", "{% for in_ in ( 'x in y' ) | kept_by_variable %}"),
+            (
+                "{% macro f(a, b=g(1)) -%}x",
+                "{% macro f(a, b=g(1)) -%}{% set a = (a) | kept_by_variable -%}{% set b = (b) | kept_by_variable -%}x",
+            ),
+            ("{% call(a) f(b) %}x", "{% call(a) f(b) %}{% set a = (a) | kept_by_variable %}x"),
+            ("{% call f(b) %}x{% for %}{% with %}{% macro f() %}", "{% call f(b) %}x{% for %}{% with %}{% macro f() %}"),
             ("{%- generation -%}x{% endgeneration %}", "{%- with -%}x{% endwith %}"),
             ("{# {% set a = 1 %} #}{{ {'a': {}}}}{% raw %}{% set a = 1 %}{% endraw %}", ""),
             ("set a = 1 {{ '{% set a = 1 %}' }} {%", ""),

@@ -128,12 +128,13 @@ fn no_template_overflows_the_stack_or_allocates_a_width() {
     ] {
         assert!(refused(source).contains("nesting"), "{source:.80}: {}", refused(source));
     }
-    // Within nested sections and recursive loops the depth is bounded by what may nest, and there is stack for that.
-    let literal = format!("{}m{}", "[".repeat(100), "]".repeat(100));
-    let recursive = format!(
-        "{{% for m in [[1]] recursive %}}{{% if m|string|length < 100000 %}}{{{{ loop([{literal}]) }}}}{{% endif %}}{{% endfor %}}"
-    );
-    assert!(!refused(&recursive).is_empty());
+    for (open, close) in [("{% with a=a+a %}", "{% endwith %}"), ("{% for a in [[a, a]] %}", "{% endfor %}")] {
+        let source = format!("{{% set a = [1] %}}{}{{{{ (a == 1)|string }}}}{}", open.repeat(60), close.repeat(60));
+        assert!(refused(&source).contains("fuel"), "{source:.80}: {}", refused(&source));
+    }
+    let doubling = "{% macro f(a) %}{{ f([a, a]) }}{% endmacro %}{{ f(1) }}";
+    assert!(refused(doubling).contains("fuel") || refused(doubling).contains("nesting"), "{}", refused(doubling));
+    assert!(refused("{% for m in [1] recursive %}{{ loop([m]) }}{% endfor %}").contains("line 1: recursive loops are not run"));
     for source in ["{{ '{:>1000000000}'.format(1) }}", "{{ '{:.999999999f}'.format(1.5) }}", "{{ '{0:01000000000}'.format(1) }}"] {
         assert!(refused(source).contains("4 digits"), "{source}");
     }
@@ -151,10 +152,33 @@ fn what_a_variable_holds_stays_what_it_was() {
         ("{% set m = 'abc'[::-1] %}{{ m }}{% set m = [1, 2, 3][::-1] %}{{ m }}", "cba[3, 2, 1]"),
         ("{% set ns = namespace(a=1) %}{% for i in range(3) %}{% set ns.a = ns.a + i %}{% endfor %}{{ ns.a }}", "4"),
         ("{% set x = 'a' if false else 'b' -%}  {{ x }}", "b"),
+        ("{% with a=1, b='x,y' %}{{ a }}{{ b }}{% endwith %}", "1x,y"),
+        ("{% for a in [1, 2, 3] if a != 2 %}{{ a }}{{ loop.length }}{% endfor %}", "1232"),
+        ("{% for k, v in {'a': 1}.items() %}{{ k }}{{ v }}{% endfor %}{% for x in missing %}{{ x }}{% endfor %}", "a1"),
+        ("{% macro f(a, b='d') -%}\n {{ a }}{{ b }}\n{%- endmacro %}{{ f(1) }}{{ f('x', b=2) }}", "1dx2"),
         ("{% macro f() %}<{{ caller() }}>{% endmacro %}{% set x %}{% call f() %}y{% endcall %}{% endset %}{{ x }}", "<y>"),
     ] {
         assert_eq!(render(source, &RenderOptions::default()).as_deref(), Ok(expected), "{source}");
     }
+}
+
+#[test]
+fn a_conversation_of_a_thousand_messages_stays_within_every_limit() {
+    let golden: Value = serde_json::from_str(include_str!("../../fixtures/templates.json")).expect("the script wrote it");
+    let cases = golden["cases"].as_array().expect("a list").iter();
+    let variables = golden["variables"].as_object().expect("an object");
+    let templates = cases.filter(|case| case["name"].as_str().is_some_and(|name| name.ends_with(", turns, closed")));
+    let messages: Vec<Message> =
+        (0..1_000).map(|turn| Message::new(["user", "assistant"][turn % 2], vec![Piece::text("what is it? ".repeat(20))])).collect();
+    let mut rendered = 0;
+    for case in templates {
+        let template =
+            ChatTemplate::compile("golden", case["template"].as_str().expect("a template"), variables.clone()).expect("it compiles");
+        let text = template.render(&messages, &RenderOptions { now: Some(NOW), ..RenderOptions::default() });
+        assert!(text.is_ok(), "{}: {text:?}", case["name"]);
+        rendered += 1;
+    }
+    assert!(rendered >= 8, "{rendered}");
 }
 
 #[test]
