@@ -54,7 +54,9 @@ fn all_minilm_l6_v2_gives_the_embeddings_of_sentence_transformers() {
 type Way<'a> = &'a dyn Fn() -> Result<(), String>;
 
 /// Every row of 1,100 tokens read and 64 decoded, on a model some of whose layers have windows of 512 tokens. With rounded activations, as the
-/// command line runs it, for each storage type of the cache; with exact ones for one. The logits of one reading are 1.2 GB.
+/// command line runs it, for each storage type of the cache; with exact ones for one.
+///
+/// The logits of one reading are 1.2 GB. 590 s of processor time (AVX2, two cores shared with much else, 2026-12-01, `make test-real`).
 #[test]
 #[expect(clippy::print_stdout, reason = "it takes minutes: who waits sees how far it is")]
 fn a_real_model_has_the_same_bits_whatever_the_way() {
