@@ -5,6 +5,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import struct
 
@@ -61,6 +62,55 @@ def floats(*dimensions):
     return (list(dimensions), 0, b"".join(pack("f", 0.01 * (i % 7 - 3)) for i in range(count)))
 
 
+def header_of(file):
+    """A GGUF file up to its tensor data: the padding before them belongs to the data."""
+    data, at = file.read_bytes(), 8
+    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+    def take(form):
+        nonlocal at
+        value = struct.unpack_from("<" + form, data, at)[0]
+        at += struct.calcsize("<" + form)
+        return value
+
+    def skip(kind):
+        nonlocal at
+        if kind == 8:
+            length = take("Q")
+            at += length
+        elif kind == 9:
+            element, count = take("I"), take("Q")
+            for _ in range(count):
+                skip(element)
+        else:
+            at += sizes[kind]
+
+    tensors, keys = take("Q"), take("Q")
+    for _ in range(keys):
+        skip(8)
+        skip(take("I"))
+    for _ in range(tensors):
+        skip(8)
+        dimensions = take("I")
+        at += 8 * dimensions + 4 + 8
+    return data[:at]
+
+
+def safetensors(tensors):
+    """tensors: name -> (shape, bytes), all F32"""
+    entries, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    header = compact(entries)
+    header += b" " * (-len(header) % 8)
+    return pack("Q", len(header)) + header + data
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 def vocabulary(name):
     metadata = json.loads((ROOT / f"crates/text/fixtures/tokenizers/{name}/gguf.json").read_text())
     size = 40 if metadata["model"] == "gpt2" else len(metadata["tokens"])  # byte-level vocabularies start with the bytes
@@ -97,15 +147,53 @@ def llama():
     return keys, tensors
 
 
+def folder():
+    """A Llama of one layer in two shards, with the tokenizer of the GPT-2 fixture: file name -> bytes"""
+    d, hidden, kv_width, vocab = 8, 16, 4, 426  # the vocabulary has 420 tokens and 6 added ones
+    fixture = ROOT / "crates/text/fixtures/tokenizers/gpt2"
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": d, "intermediate_size": hidden, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": d // 2, "vocab_size": vocab, "max_position_embeddings": 16,
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "eos_token_id": [0, 1],
+    }
+    block = {
+        "input_layernorm": [d], "self_attn.q_proj": [d, d], "self_attn.k_proj": [kv_width, d], "self_attn.v_proj": [kv_width, d],
+        "self_attn.o_proj": [d, d], "post_attention_layernorm": [d], "mlp.gate_proj": [hidden, d], "mlp.up_proj": [hidden, d],
+        "mlp.down_proj": [d, hidden],
+    }
+    shapes = {
+        "model-00001-of-00002.safetensors": {"model.embed_tokens.weight": [vocab, d], "model.norm.weight": [d]},
+        "model-00002-of-00002.safetensors": {f"model.layers.0.{name}.weight": shape for name, shape in block.items()},
+    }
+    shards = {shard: safetensors({name: (shape, floats(*shape)[2]) for name, shape in of.items()}) for shard, of in shapes.items()}
+    index = {"metadata": {"total_size": 1}, "weight_map": {name: shard for shard, of in shapes.items() for name in of}}
+    template = json.loads((fixture / "tokenizer_config.json").read_text())["chat_template"]
+    tokenizer_config = {"eos_token": "<|im_end|>", "pad_token": {"content": "<|im_end|>"}, "add_bos_token": False,
+                        "chat_template": [{"name": "default", "template": "{{ messages[0].content }}"}, {"name": "tool_use", "template": "t"}]}
+    return {
+        "config.json": compact(config), "model.safetensors.index.json": compact(index), **shards,
+        "tokenizer.json": compact(json.loads((fixture / "tokenizer.json").read_text())),
+        "tokenizer_config.json": compact(tokenizer_config), "special_tokens_map.json": compact({"eos_token": "<|im_end|>"}),
+        "generation_config.json": compact({"bos_token_id": 0, "eos_token_id": [0, 1], "pad_token_id": None}),
+        "chat_template.jinja": template.encode(),
+    }
+
+
 BLOCKS = {2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 20: (32, 18), 39: (32, 17), 1: (1, 2), 30: (1, 2),
           10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 23: (256, 136)}
+
+
+def tiny(table):
+    """Names of the tiny models in a table of src/tiny.rs; the index of a name is the first byte of its seed."""
+    return re.findall(r'"([\w-]+)"', re.search(table + r".*?!\[.*?\];", (HERE / "src/tiny.rs").read_text(), re.S).group())
 
 
 def main():
     shutil.rmtree(HERE / "seeds", ignore_errors=True)
     keys, tensors = llama()
     write("gguf", "llama", gguf(keys, tensors))
-    write("gguf", "types", gguf({}, {f"t{kind}": ([size * 2], kind, bytes(range(1, 1 + 2)) * nbytes) for kind, (size, nbytes) in BLOCKS.items()}))
+    types = {f"t{kind}": ([size * 2], kind, bytes(range(1, 1 + 2)) * nbytes) for kind, (size, nbytes) in BLOCKS.items()}
+    write("gguf", "types", gguf({}, types))
     write("gguf", "part", gguf({"split.no": 0, "split.count": 2, "split.tensors.count": 2}, {"a": floats(4)}))
     write("gguf", "aligned", gguf({"general.alignment": 64}, {"a": floats(4, 2), "b": floats(3)}, version=2, alignment=64))
     for name in ["gpt2", "llama2"]:
@@ -119,8 +207,25 @@ def main():
     write("safetensors", "odd", pack("Q", len(odd)) + odd.encode() + bytes(8))
     write("safetensors", "empty", pack("Q", 2) + b"{}")
 
-    for index, name in enumerate(["gemma3-mqa", "gpt2", "llama-gqa", "llama-scaled", "qwen2-gqa", "qwen2-window"]):
+    split = lambda number: {"split.no": number, "split.count": 2, "split.tensors.count": len(tensors)}
+    halves = [dict(list(tensors.items())[:4]), dict(list(tensors.items())[4:])]
+    write("parts", "first", b"\0" + gguf(keys | split(0), halves[0]))
+    write("parts", "second", b"\1" + gguf(split(1), halves[1]))
+
+    wide = {"wide": floats(256, 2), "odd": floats(7, 3), "row": floats(5)}
+    for index, name in enumerate(["f16", "q8_0", "q4_0", "q4_k", "q6_k", "int8", "int4"]):
+        write("quantize", name, bytes([index]) + gguf({"general.architecture": "llama"}, wide))
+    write("quantize", "llama", b"\0" + gguf(keys, tensors))
+    write("quantize", "types", b"\1" + gguf({"general.file_type": 7, "general.alignment": 32}, types))
+    write("quantize", "tokenizer", b"\0" + gguf({"general.architecture": "llama"} | vocabulary("llama2"), {"a": floats(32)}))
+
+    for index, (name, data) in enumerate(folder().items()):
+        write("folder", name, bytes([index]) + data)
+
+    for index, name in enumerate(tiny("CONFIGS")):
         write("config", name, bytes([index]) + (ROOT / f"fixtures/tiny/{name}/config.json").read_bytes())
+    for index, name in enumerate(tiny("GGUF_FILES")):
+        write("metadata", name, bytes([index]) + header_of(ROOT / f"fixtures/tiny/{name}/model.gguf"))
 
     for name in ["gpt2", "llama3", "qwen2", "llama2", "gemma"]:
         whole = json.loads((ROOT / f"crates/text/fixtures/tokenizers/{name}/tokenizer.json").read_text())
@@ -144,9 +249,13 @@ def main():
     for suite in sorted((ROOT / "suites").glob("*.yaml")):
         write("suite", suite.stem, suite.read_bytes())
 
-    folder = ROOT / "crates/record/tests/old/v1"
+    for lang in ["en", "zh"]:
+        lines = (ROOT / f"suites/data/evidence.{lang}.jsonl").read_bytes().splitlines()[:6]
+        write("data", lang, b"".join(line + b"\n" for line in lines))
+
+    record = ROOT / "crates/record/tests/old/v1"
     for index, name in enumerate(["manifest.json", "plan.jsonl", "trials.jsonl", "looks.jsonl", "scores.jsonl", "verdicts.json"]):
-        whole = (folder / name).read_bytes()
+        whole = (record / name).read_bytes()
         few = whole if name.endswith(".json") else b"".join(line + b"\n" for line in whole.splitlines()[:3])
         write("record", name, bytes([index]) + few)
 
