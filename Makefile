@@ -3,8 +3,9 @@
 CARGO ?= cargo
 MODELS ?= models
 FUZZ_SECONDS ?= 60
+MUTATIONS ?= 100000
 
-.PHONY: help demo test build lint tidy models test-real test-aarch64 clean
+.PHONY: help demo test build lint tidy models test-real test-aarch64 mutations fuzz clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,6 +40,10 @@ test-aarch64: ## kernels and whole models on emulated aarch64 (needs qemu-user, 
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
 	$(CARGO) test --locked --target aarch64-unknown-linux-gnu -p glassbox-mechanisms -p glassbox-tensor -p glassbox-model
+
+mutations: ## MUTATIONS (100000) changed files for each reader, the same ones on every machine; no fuzzer needed
+	GLASSBOX_MUTATIONS=$(MUTATIONS) $(CARGO) test --locked -p glassbox-checkpoint -p glassbox-model -p glassbox-quantize -p glassbox-text \
+	-p glassbox-suite -p glassbox-record --tests changed
 
 fuzz: ## coverage-guided fuzzing, FUZZ_SECONDS (60) for each target; wants `cargo install cargo-fuzz` and a C++ compiler
 	cd fuzz && for target in $$($(CARGO) fuzz list); do mkdir -p corpus/$$target && \

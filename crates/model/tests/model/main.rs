@@ -6,6 +6,7 @@ mod encoders;
 mod explained;
 mod faults;
 mod golden;
+mod mutations;
 mod permuted;
 mod planted;
 mod published;
