@@ -12,7 +12,9 @@ const FILES: [&str; 6] = ["manifest.json", "plan.jsonl", "trials.jsonl", "looks.
 fn a_changed_file_of_a_run_is_read_or_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/v1");
-    let restore = |name: &str| drop(fs::copy(whole.join(name), folder.path().join(name)).expect("copied"));
+    let restore = |name: &str| {
+        fs::copy(whole.join(name), folder.path().join(name)).expect("copied");
+    };
     FILES.into_iter().for_each(restore);
     let mut read = 0;
     for bytes in mutations("record", 2_000) {

@@ -136,13 +136,20 @@ fn added_tokens(listed: Vec<Added>, ids: &[(String, u32)], files: &JsonFiles) ->
     }
     let place = "tokenizer_config.json: added_tokens_decoder";
     let extra = files.config.as_ref().and_then(|config| config.get("added_tokens_decoder")).and_then(Value::as_object);
+    // Backwards, so that of several the first stays.
+    let numbered = || added.iter().enumerate().rev();
+    let mut by_id: HashMap<u32, usize> = numbered().map(|(index, (id, _))| (*id, index)).collect();
+    let mut by_content: HashMap<String, usize> = numbered().map(|(index, (_, token))| (token.content.clone(), index)).collect();
     for (id, token) in extra.into_iter().flatten() {
         let id: u32 = id.parse().map_err(|_| Error::tokenizer(place, "ids as keys", quoted(id)))?;
         let token: AddedToken =
             serde_json::from_value(token.clone()).map_err(|error| Error::tokenizer(place, "added tokens", error.to_string()))?;
-        let same = added.iter().find(|(other, known)| *other == id || known.content == token.content);
-        match same {
-            None => added.push((id, token)),
+        match by_id.get(&id).or_else(|| by_content.get(&token.content)).map(|index| &added[*index]) {
+            None => {
+                by_id.insert(id, added.len());
+                by_content.insert(token.content.clone(), added.len());
+                added.push((id, token));
+            }
             Some((other, known)) if *other == id && known.content == token.content => {}
             Some((other, known)) => {
                 return Err(Error::tokenizer(

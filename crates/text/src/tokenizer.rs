@@ -103,7 +103,7 @@ impl Tokenizer {
         }
         framing.ends.retain(known);
         let model = merging_model(&parts.entries, parts.merges, &parts.options, &parts.place)?;
-        let specials = SpecialMatcher::new(&parts.added);
+        let specials = SpecialMatcher::new(&parts.added)?;
         let place = format!("{}: added tokens", parts.place);
         let readings = readings(parts.added, parts.normalizer.as_ref(), &place)?;
         Ok(Self {

@@ -87,14 +87,16 @@ fn join(path: &Path, count: usize) -> Result<Joined, CheckpointError> {
         let wanted = format!("a name that ends in `-NNNNN-of-{count:05}.gguf`, as the other parts have, for one part of {count}");
         return Err(foreign(&label, Place::Key(COUNT.to_owned()), wanted, format!("the name `{}`", clip(&file_name))));
     };
-    let missing: Vec<String> =
-        (1..=count).map(|number| name.sibling(number)).filter(|sibling| !path.with_file_name(sibling).is_file()).collect();
-    if !missing.is_empty() {
+    const NAMED: usize = 8; // of the missing parts: a name can claim 99,999
+    let is_missing = |number: &usize| !path.with_file_name(name.sibling(*number)).is_file();
+    let missing = (1..=count).filter(is_missing).count();
+    if missing > 0 {
+        let named: Vec<String> = (1..=count).filter(is_missing).take(NAMED).map(|number| name.sibling(number)).collect();
         return Err(CheckpointError::NotFound(Box::new(Fault {
             file: label,
             place: Place::Whole,
             wanted: format!("all {count} parts of the model in one folder"),
-            found: format!("{} missing: {}", missing.len(), clip(&missing.join(", "))),
+            found: format!("{missing} missing: {}", clip(&named.join(", "))),
             remedy: "download the missing parts into the folder".to_owned(),
         })));
     }
@@ -150,9 +152,10 @@ fn check_place(label: &str, gguf: &Gguf, number: usize, count: usize) -> Result<
 
 /// Adds a later part: its tensors, and no key that the first part does not have with the same value.
 fn add(joined: &mut Joined, label: &str, bytes: Bytes, gguf: Gguf) -> Result<(), CheckpointError> {
+    let of_the_first: BTreeMap<&str, &[u8]> = joined.pairs.iter().map(|(key, pair)| (key.as_str(), &**pair)).collect();
     for (key, pair) in gguf.pairs.iter().filter(|(key, _)| !key.starts_with("split.")) {
-        let first = joined.pairs.iter().find(|(first, _)| first == key);
-        if first.is_none_or(|(_, first)| **first != **pair) {
+        let first = of_the_first.get(key.as_str());
+        if first.is_none_or(|first| **first != **pair) {
             let found = if first.is_some() { "another value" } else { "a key that the first part lacks" };
             let wanted = format!("the metadata of {}", clip(&joined.weights.files[0].0));
             return Err(foreign(label, Place::Key(key.clone()), wanted, found.to_owned()));

@@ -100,6 +100,28 @@ fn a_part_under_another_name_is_refused_with_the_name_that_it_needs() {
 }
 
 #[test]
+fn a_part_of_ninety_nine_thousand_names_eight_of_those_that_are_missing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("m-00002-of-99999.gguf");
+    fs::write(&path, gguf(&[kv_u32("split.no", 1), kv_u32("split.count", 99_999)], &[], 32, b"")).expect("written");
+    refused(Checkpoint::open(&path), "not_found", &["99998 missing", "m-00001-of-99999.gguf, m-00003-of-99999.gguf"]);
+}
+
+#[test]
+fn forty_thousand_keys_of_two_parts_are_compared_in_no_time() {
+    let keys: Vec<Vec<u8>> = (0..40_000).map(|key| kv_u32(&format!("general.{key}"), key)).collect();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for number in [0, 1] {
+        let name = format!("m-0000{}-of-00002.gguf", number + 1);
+        fs::write(folder.path().join(name), part(number, 2, 2, ["a", "b"][usize::from(number)], 1.0, &keys)).expect("written");
+    }
+    let begin = std::time::Instant::now();
+    let checkpoint = Checkpoint::open(folder.path().join("m-00001-of-00002.gguf")).expect("a whole model");
+    assert_eq!(checkpoint.bytes_total(), 8);
+    assert!(begin.elapsed().as_secs() < 5, "each key was held against all others: {:?}", begin.elapsed());
+}
+
+#[test]
 fn a_file_split_into_one_part_is_whole() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("m.gguf");

