@@ -6,6 +6,7 @@ use glassbox_anatomy::{Observer, Site, Tap};
 use glassbox_mechanisms::attention::{Queries, Rule, mix, pattern, scores};
 use glassbox_mechanisms::cache::{Cache, LayerView};
 use glassbox_mechanisms::heads::Heads;
+use glassbox_mechanisms::mask::Text;
 use glassbox_mechanisms::softmax::softmax_in_place;
 use glassbox_mechanisms::{Kernels, MechanismError};
 
@@ -62,6 +63,8 @@ impl Attention {
         tap.at(Site::QueryRotated, &query, &mut q);
         tap.at(Site::KeyRotated, &key, &mut k);
 
+        let text = [Text { positions: 0..usize::MAX, prefix: run.prefix }];
+        let texts = (run.prefix > 0).then_some(&text[..]);
         let mut z = vec![0.0; q.len()];
         for part in &run.parts {
             let queried = part.rows.start * heads * d_head..part.rows.end * heads * d_head;
@@ -69,7 +72,7 @@ impl Attention {
             let cache = &mut *caches[part.sequence];
             cache.append(self.layer, &k[stored.clone()], &v[stored])?;
             let seen = cache.layer(self.layer)?;
-            let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first, texts: None };
+            let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first, texts };
             let z = &mut z[queried];
             if run.edited.contains(&self.layer) {
                 self.attend_by_edited_weights(&queries, &seen, z, run, tap)?;

@@ -54,6 +54,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) workers: &'a Workers,
     /// Layers whose scores or weights the observer changes.
     pub(crate) edited: &'a [usize],
+    /// How many of the first tokens see one another in both directions.
+    pub(crate) prefix: usize,
 }
 
 /// What all steps of one piece of a pass share.
@@ -61,6 +63,7 @@ pub(crate) struct Run<'a> {
     pub(crate) kernels: Kernels,
     pub(crate) workers: &'a Workers,
     pub(crate) edited: &'a [usize],
+    pub(crate) prefix: usize,
     pub(crate) tokens: usize,
     /// Sequences whose tokens make up the piece, one after the other; where somebody watches there is one.
     pub(crate) parts: Vec<Part>,
@@ -95,14 +98,14 @@ impl Decoder {
         pass: Pass<'_>,
         observer: &mut O,
     ) -> Result<Vec<Vec<f32>>, MechanismError> {
-        let Pass { kernels, workers, edited } = pass;
+        let Pass { kernels, workers, edited, prefix } = pass;
         let mut logits = vec![Vec::new(); sequences.len()];
         let mut read = vec![0; sequences.len()];
         loop {
-            let (ids, parts) = self.piece(sequences, &mut read);
+            let (ids, parts) = self.piece(sequences, &mut read, PIECE.max(prefix));
             let Some(part) = parts.first() else { return Ok(logits) };
             let mut tap = Tap::new(observer, part.first);
-            let run = Run { kernels, workers, edited, tokens: ids.len(), parts };
+            let run = Run { kernels, workers, edited, prefix, tokens: ids.len(), parts };
             let mut caches: Vec<&mut Cache> = sequences.iter_mut().map(|sequence| &mut *sequence.cache).collect();
             let x = self.body.forward(&ids, None, &mut caches, &run, &mut tap)?;
             for part in &run.parts {
@@ -119,11 +122,11 @@ impl Decoder {
         }
     }
 
-    /// The next tokens that go through the layers together, sequence after sequence. `read` counts what went before.
-    fn piece(&self, sequences: &[Sequence<'_>], read: &mut [usize]) -> (Vec<u32>, Vec<Part>) {
+    /// The next tokens that go through the layers together, sequence after sequence, at most `most`. `read` counts what went before.
+    fn piece(&self, sequences: &[Sequence<'_>], read: &mut [usize], most: usize) -> (Vec<u32>, Vec<Part>) {
         let (mut all, mut parts) = (Vec::new(), Vec::new());
         for (index, (sequence, read)) in sequences.iter().zip(read).enumerate() {
-            let tokens = (sequence.ids.len() - *read).min(PIECE - all.len());
+            let tokens = (sequence.ids.len() - *read).min(most - all.len());
             if tokens == 0 {
                 continue;
             }

@@ -5,6 +5,7 @@ use glassbox_mechanisms::cache::{Cache, LayerShape};
 
 use crate::ModelError;
 use crate::blueprint::{AddedPositions, Blueprint, TokenTypes};
+use crate::decoder::PIECE;
 
 /// Turns away tokens that the model cannot read.
 pub(crate) fn check(blueprint: &Blueprint, wanted: &[LayerShape], ids: &[u32], cache: &Cache) -> Result<(), ModelError> {
@@ -14,6 +15,13 @@ pub(crate) fn check(blueprint: &Blueprint, wanted: &[LayerShape], ids: &[u32], c
         return Err(ModelError::ForeignCache { wanted: describe(wanted), found: describe(&held) });
     }
     Ok(cache.room_for(ids.len())?)
+}
+
+/// Turns away a prefix that is not read whole, in one piece, from the first position on.
+pub(crate) fn check_prefix(blueprint: &Blueprint, ids: &[u32], prefix: usize, cache: &Cache) -> Result<(), ModelError> {
+    let windows = blueprint.layers.iter().any(|layer| layer.window.keys().is_some());
+    let most = if windows { ids.len().min(PIECE) } else { ids.len() };
+    if cache.is_empty() && prefix <= most { Ok(()) } else { Err(ModelError::Prefix { prefix, most, held: cache.len() }) }
 }
 
 /// Turns away token types that have no vector.

@@ -107,6 +107,18 @@ pub enum ModelError {
         /// Positions of the table.
         positions: usize,
     },
+    /// A prefix that is not read whole from the first position on.
+    #[error(
+        "a prefix of {prefix} tokens: wanted at most {most}, read in one pass into an empty cache, which holds {held}; clear it, or shorten the prefix"
+    )]
+    Prefix {
+        /// Tokens that are to see one another.
+        prefix: usize,
+        /// How many could.
+        most: usize,
+        /// Tokens that the cache holds.
+        held: usize,
+    },
     /// An encoder where logits are wanted.
     #[error("{file}: a model of family {family} is an encoder, which gives vectors and no logits; it cannot continue a text")]
     NoDecoder {

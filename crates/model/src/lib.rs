@@ -232,8 +232,32 @@ impl Model {
     /// Where there are no ids, one is outside the vocabulary, the cache is full or of another model, or learned positions end.
     /// The cache then holds what it held before, or, where a ring has let go of that, nothing.
     pub fn forward(&self, ids: &[u32], cache: &mut Cache, rows: Rows, workers: &Workers) -> Result<Vec<f32>, ModelError> {
-        let pass = Pass { workers, kernels: self.kernels, edited: &[] };
+        let pass = Pass { workers, kernels: self.kernels, edited: &[], prefix: 0 };
         Ok(self.pass(&mut [Sequence { ids, cache, rows }], pass, &mut Off)?.remove(0))
+    }
+
+    /// As [`Model::forward_observed`] from an empty cache, where the first `prefix` tokens see one another in both directions, as in a prefix language
+    /// model. Later tokens, of this pass and of passes that follow in any way, see all before them; a sliding window holds in both directions.
+    ///
+    /// A prefix goes through the layers together, however long it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::forward`]; where the cache holds something, there are fewer tokens than `prefix`, or it has more than 512 and the model has windows,
+    /// whose rings have room for a piece of a pass.
+    pub fn forward_with_prefix(
+        &self,
+        ids: &[u32],
+        prefix: usize,
+        cache: &mut Cache,
+        rows: Rows,
+        workers: &Workers,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<f32>, ModelError> {
+        door::check_prefix(&self.blueprint, ids, prefix, cache)?;
+        let edited = door::layers_with_edited_weights(&self.blueprint, observer, 0);
+        let pass = Pass { workers, kernels: self.kernels, edited: &edited, prefix };
+        Ok(self.pass(&mut [Sequence { ids, cache, rows }], pass, observer)?.remove(0))
     }
 
     /// Reads the tokens of several sequences together, each after those that its own cache holds: all rows go through every matrix side by
@@ -243,7 +267,7 @@ impl Model {
     ///
     /// As [`Model::forward`], for any of the sequences; or where their caches share a pool that has no room for all of them.
     pub fn forward_together(&self, sequences: &mut [Sequence<'_>], workers: &Workers) -> Result<Vec<Vec<f32>>, ModelError> {
-        self.pass(sequences, Pass { workers, kernels: self.kernels, edited: &[] }, &mut Off)
+        self.pass(sequences, Pass { workers, kernels: self.kernels, edited: &[], prefix: 0 }, &mut Off)
     }
 
     /// As [`Model::forward`], watched: the same bits, unless the observer edits.
@@ -264,7 +288,7 @@ impl Model {
         observer: &mut dyn Observer,
     ) -> Result<Vec<f32>, ModelError> {
         let edited = door::layers_with_edited_weights(&self.blueprint, observer, cache.len());
-        let pass = Pass { workers, kernels: self.kernels, edited: &edited };
+        let pass = Pass { workers, kernels: self.kernels, edited: &edited, prefix: 0 };
         Ok(self.pass(&mut [Sequence { ids, cache, rows }], pass, observer)?.remove(0))
     }
 

@@ -9,6 +9,7 @@ mod golden;
 mod mutations;
 mod permuted;
 mod planted;
+mod prefix;
 mod published;
 mod refusals;
 mod same_bits;
