@@ -228,9 +228,9 @@ def main():
     for index, name in enumerate(tiny("GGUF_FILES")):
         write("metadata", name, bytes([index]) + header_of(ROOT / f"fixtures/tiny/{name}/model.gguf"))
 
-    for name in ["gpt2", "llama3", "qwen2", "llama2", "gemma"]:
-        whole = json.loads((ROOT / f"crates/text/fixtures/tokenizers/{name}/tokenizer.json").read_text())
-        write("tokenizer", name, json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode())
+    for name in ["tokenizers/gpt2", "tokenizers/llama3", "tokenizers/qwen2", "tokenizers/llama2", "tokenizers/gemma", "words/uncased"]:
+        whole = json.loads((ROOT / f"crates/text/fixtures/{name}/tokenizer.json").read_text())
+        write("tokenizer", name.split("/")[1], json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode())
     small = {
         "version": "1.0", "truncation": None, "padding": None, "normalizer": {"type": "NFC"},
         "added_tokens": [{"id": 3, "content": "<s>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}],

@@ -205,6 +205,16 @@ impl Checkpoint {
         }
     }
 
+    /// A JSON file that lies beside the settings of a folder, as `modules.json` or `1_Pooling/config.json`; `None` where there is none of
+    /// this name, and for a GGUF file.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read, or is no JSON.
+    pub fn json_beside(&self, name: &str) -> Result<Option<serde_json::Value>, CheckpointError> {
+        self.folder.as_ref().map_or(Ok(None), |folder| folder.json(name))
+    }
+
     /// Names of all tensors in alphabetical order.
     pub fn tensor_names(&self) -> impl Iterator<Item = &str> {
         self.weights.tensors.keys().map(String::as_str)

@@ -40,4 +40,4 @@ pub use locate::{LocalModel, Location, locate, models_in};
 pub use model_name::ModelName;
 pub use settings::{Allowance, CheckpointKind, Expected, IgnoredSetting, Settings};
 pub use tensor::StoredTensor;
-pub use tokenizer_source::{ChatTemplateSource, GgufTokenizer, JsonTokenizer, SpecialIds, TokenizerSource};
+pub use tokenizer_source::{ChatTemplateSource, GgufTokenizer, JsonTokenizer, SpecialIds, TokenizerSource, WordList};

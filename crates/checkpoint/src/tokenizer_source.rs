@@ -15,6 +15,8 @@ use crate::value::{List, Value};
 pub enum TokenizerSource {
     /// `tokenizer.json` and its neighbours.
     Json(JsonTokenizer),
+    /// `vocab.txt` and its neighbours, without `tokenizer.json`.
+    Words(WordList),
     /// Metadata of a GGUF file.
     Gguf(GgufTokenizer),
     /// The model has no tokenizer that is read here; token ids only.
@@ -44,6 +46,21 @@ pub struct JsonTokenizer {
     pub config_ids: SpecialIds,
     /// Ids that `generation_config.json` gives; they go before those of `config.json` when text is generated.
     pub generation_ids: SpecialIds,
+}
+
+/// The tokenizer of a folder as encoders had it before `tokenizer.json`: a token a line.
+#[derive(Clone, Debug)]
+pub struct WordList {
+    /// The file as messages name it.
+    pub file: String,
+    /// `vocab.txt`, unread: the line is the id.
+    pub words: Bytes,
+    /// `tokenizer_config.json`.
+    pub tokenizer_config: Option<Json>,
+    /// `special_tokens_map.json`.
+    pub special_tokens_map: Option<Json>,
+    /// `added_tokens.json`: tokens beside those of the list, with their ids.
+    pub added_tokens: Option<Json>,
 }
 
 /// A chat template, not yet compiled.
@@ -97,6 +114,10 @@ pub struct GgufTokenizer {
     pub unknown: Option<u32>,
     /// Padding.
     pub pad: Option<u32>,
+    /// What begins a text for an encoder.
+    pub cls: Option<u32>,
+    /// What ends a text for an encoder.
+    pub sep: Option<u32>,
     /// Whether encoding starts with `bos`; `None` where the file leaves it to the kind of tokenizer.
     pub add_bos: Option<bool>,
     /// Whether encoding ends with `eos`.
@@ -112,6 +133,7 @@ pub struct GgufTokenizer {
 }
 
 const TOKENIZER: &str = "tokenizer.json";
+const WORDS: &str = "vocab.txt";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const TEMPLATE_FILE: &str = "chat_template.jinja";
 const TEMPLATE_FOLDER: &str = "additional_chat_templates";
@@ -119,7 +141,16 @@ const DEFAULT: &str = "default";
 
 pub(crate) fn from_folder(folder: &Folder, settings: &Settings) -> Result<TokenizerSource, CheckpointError> {
     let Some(tokenizer_json) = folder.get(TOKENIZER)? else {
-        let others: Vec<&str> = ["tokenizer.model", "vocab.json", "vocab.txt"].into_iter().filter(|name| folder.has(name)).collect();
+        if let Some(words) = folder.get(WORDS)? {
+            return Ok(TokenizerSource::Words(WordList {
+                file: folder.label(WORDS),
+                words,
+                tokenizer_config: folder.json(TOKENIZER_CONFIG)?,
+                special_tokens_map: folder.json("special_tokens_map.json")?,
+                added_tokens: folder.json("added_tokens.json")?,
+            }));
+        }
+        let others: Vec<&str> = ["tokenizer.model", "vocab.json"].into_iter().filter(|name| folder.has(name)).collect();
         let found = match others.as_slice() {
             [] => format!("no {TOKENIZER}"),
             others => format!("no {TOKENIZER}, only {}", others.join(", ")),
@@ -150,10 +181,11 @@ pub(crate) fn from_folder(folder: &Folder, settings: &Settings) -> Result<Tokeni
 
 /// Names of the files beside the weights that can change an answer.
 pub(crate) fn files_beside_weights(folder: &Folder) -> Result<Vec<String>, CheckpointError> {
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 8] = [
         "config.json",
         "generation_config.json",
         TOKENIZER,
+        WORDS,
         TOKENIZER_CONFIG,
         "special_tokens_map.json",
         TEMPLATE_FILE,
@@ -258,9 +290,6 @@ fn template_file(folder: &Folder, name: &str, path: &str, bytes: &[u8]) -> Resul
 
 /// Keys below `tokenizer.` that change no id, and why.
 const GGUF_HARMLESS: &[(&str, &str)] = &[
-    ("ggml.seperator_token_id", "separators are put by whoever writes the prompt"),
-    ("ggml.separator_token_id", "separators are put by whoever writes the prompt"),
-    ("ggml.cls_token_id", "classification is not run"),
     ("ggml.mask_token_id", "masked language models are not run"),
     ("ggml.add_sep_token", "separators are put by whoever writes the prompt"),
     ("ggml.token_type_count", "segment embeddings are the model's matter"),
@@ -302,6 +331,9 @@ pub(crate) fn from_gguf(settings: &Settings) -> Result<TokenizerSource, Checkpoi
         eom: id("ggml.eom_token_id")?,
         unknown: id("ggml.unknown_token_id")?,
         pad: id("ggml.padding_token_id")?,
+        cls: id("ggml.cls_token_id")?,
+        // The first spelling is the format's.
+        sep: id("ggml.seperator_token_id")?.or(id("ggml.separator_token_id")?),
         add_bos: all.optional_bool("ggml.add_bos_token")?,
         add_eos: all.optional_bool("ggml.add_eos_token")?,
         add_space_prefix: all.optional_bool("ggml.add_space_prefix")?,

@@ -64,6 +64,18 @@ cmd-inspect-top = 列出多少个下一个词元
 cmd-inspect-heads = 要画的注意力头，如 3.5,4.0（层.头）；默认选最有信息的
 cmd-inspect-max_heads = 最多画多少个注意力头
 
+cmd-embed = 用编码器给出文字的向量，以及它们有多相似
+cmd-embed-examples =
+    示例：
+      glassbox embed folder "一只猫" "一只小猫" "一张发票"     三段文字有多相似
+      glassbox embed org/name "一段文字" --json | jq .embeddings[0].vector
+      glassbox embed model.gguf - < lines.txt                     每行一段文字
+
+    所有词元的向量怎样合成一个向量，由模型自己的文件规定（modules.json，或 GGUF 文件里的 pooling）。
+cmd-embed-model = 编码器：Hugging Face 文件夹、.gguf 文件，或 Hugging Face 缓存中的 org/name
+cmd-embed-texts = 各段文字；只给 `-` 表示读取标准输入，每行一段
+cmd-embed-json = 输出一个 JSON 文档：带全部数字的向量、词元和相似度矩阵
+
 cmd-test = 用一个测试集测试一个模型，给出结论
 cmd-test-examples =
     示例：

@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Show what happens inside: tokens, next tokens, attention, entropy; or save activations
     Inspect(Inspect),
+    /// Give the vectors of texts from an encoder, and how alike they are
+    Embed(Embed),
     /// Run a suite against a model and give verdicts
     #[command(visible_alias = "eval")]
     Test(Test),
@@ -160,6 +162,34 @@ pub(crate) struct Generate {
     #[arg(short, long, value_name = "TOKENS", alias = "ctx-size", value_parser = at_least_one)]
     pub(crate) context: Option<NonZeroUsize>,
     /// One JSON document instead of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  glassbox embed folder \"a cat\" \"a kitten\" \"an invoice\"     how alike three texts are
+  glassbox embed org/name \"a text\" --json | jq .embeddings[0].vector
+  glassbox embed model.gguf - < lines.txt                     one text a line
+
+How one vector is made of all tokens' vectors is read from the model's own files (modules.json, or the pooling of a GGUF file).")]
+pub(crate) struct Embed {
+    /// The encoder: a Hugging Face folder, a .gguf file, or org/name in the Hugging Face cache
+    pub(crate) model: String,
+    /// The texts; `-` alone reads standard input, one text a line
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) texts: Vec<String>,
+    /// Threads; by default as many as the machine has cores
+    #[arg(short, long, value_name = "N", env = "GLASSBOX_THREADS", value_parser = at_least_one)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Which version of every mechanism runs: `textbook` is the definitions in double precision, slow
+    #[arg(long, value_name = "KERNELS", default_value = "fast")]
+    pub(crate) kernels: KernelChoice,
+    /// Accept a configuration key that nothing reads, with the reason why it is harmless
+    #[arg(long, value_name = "KEY=REASON")]
+    pub(crate) allow_unread: Vec<String>,
+    /// One JSON document: the vectors with all their numbers, tokens, and the matrix of similarities
     #[arg(long)]
     pub(crate) json: bool,
 }

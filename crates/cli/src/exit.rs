@@ -197,6 +197,12 @@ impl From<ModelError> for Failure {
                 Self::usage(anyhow::anyhow!("{file}: no family reads {key} `{found}`; known: {}", known.join(", ")))
                     .hint("take a model of these, or add the family as a table: the handbook's page on olmo2 tells how")
             }
+            error @ ModelError::NoDecoder { .. } => Self::usage(error).hint(
+                "`glassbox embed MODEL TEXT...` gives the vectors of texts and how alike they are, `glassbox inspect -m MODEL TEXT` shows its attention",
+            ),
+            error @ ModelError::NoEncoder { .. } => {
+                Self::usage(error).hint("`glassbox generate` and `glassbox inspect` run decoders; `glassbox models list` says which models are encoders")
+            }
             error => Self::usage(error),
         }
     }

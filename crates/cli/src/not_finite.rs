@@ -1,14 +1,14 @@
 //! A model whose numbers are no numbers: the place where that begins, and what to suspect.
 
 use glassbox_lens::{FirstNotFinite, HeadStatistics};
-use glassbox_model::{Rows, Windows};
+use glassbox_model::Rows;
 
 use crate::exit::Failure;
 use crate::opened::Opened;
 
-/// Refuses logits [row × vocab] of which some are no finite numbers.
-pub(crate) fn check_logits(opened: &Opened, ids: &[u32], logits: &[f32]) -> Result<(), Failure> {
-    if logits.iter().all(|logit| logit.is_finite()) { Ok(()) } else { Err(failure(opened, ids)) }
+/// Refuses logits [row × vocab], or vectors, of which some are no finite numbers.
+pub(crate) fn check(opened: &Opened, ids: &[u32], numbers: &[f32]) -> Result<(), Failure> {
+    if numbers.iter().all(|number| number.is_finite()) { Ok(()) } else { Err(failure(opened, ids)) }
 }
 
 /// Refuses heads whose attention is no finite number, as where a window hides a broken token from the last row.
@@ -20,12 +20,8 @@ pub(crate) fn check_heads(opened: &Opened, ids: &[u32], heads: &[HeadStatistics]
 /// Reads `ids` again and names the first site and row that hold a number that is none.
 pub(crate) fn failure(opened: &Opened, ids: &[u32]) -> Failure {
     let mut first = FirstNotFinite::default();
-    let mut session = match opened.session(ids.len().max(1), Windows::Whole) {
-        Ok(session) => session,
-        Err(failure) => return failure,
-    };
-    if let Err(error) = session.prompt_observed(&opened.model, ids, Rows::Last, &opened.workers, &mut first) {
-        return error.into();
+    if let Err(failure) = opened.watch(ids, Rows::Last, &mut first) {
+        return failure;
     }
     let Some(found) = first.found() else {
         return Failure::usage(anyhow::anyhow!("`{}` computes numbers that are not finite", opened.name));

@@ -3,11 +3,12 @@
 use std::io::Read as _;
 use std::num::NonZeroUsize;
 
+use glassbox_anatomy::Observer;
 use glassbox_checkpoint::{Allowance, Checkpoint, HubCache, HubEnvironment, locate};
 use glassbox_generate::Session;
 use glassbox_mechanisms::cache::{KvType, Pool};
 use glassbox_mechanisms::{Kernels, Workers};
-use glassbox_model::{Activations, Keeping, Model, Windows};
+use glassbox_model::{Activations, Blueprint, Encoder, Keeping, Model, ModelError, Rows, Windows};
 use glassbox_record::{PromptSpan, TokenText};
 use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
 
@@ -26,13 +27,21 @@ pub(crate) struct Opened {
     /// As the user named it.
     pub(crate) name: String,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) model: Model,
+    pub(crate) engine: Engine,
     pub(crate) workers: Workers,
     /// Most bytes that a cache may take.
     pub(crate) memory_limit: u64,
     /// How it stores keys and values.
     pub(crate) kv_type: KvType,
     tokenizer: Result<Tokenizer, glassbox_text::Error>,
+}
+
+/// What a model does with tokens.
+pub(crate) enum Engine {
+    /// It continues them.
+    Decoder(Model),
+    /// It gives a vector for each.
+    Encoder(Encoder),
 }
 
 /// A prompt as it goes into the model, and as it is shown.
@@ -60,7 +69,7 @@ pub(crate) fn checkpoint(model: &str, allow_unread: &[String]) -> Result<Checkpo
 }
 
 /// All of standard input, as text.
-fn standard_input() -> Result<String, Failure> {
+pub(crate) fn standard_input() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .read_to_end(&mut bytes)
@@ -111,12 +120,20 @@ impl Opened {
             ActivationChoice::Exact => Activations::Exact,
         };
         let workers = Workers::new(threads(choice.threads));
-        let model = Model::open_with(&checkpoint, kernels, activations, &workers)?;
+        let engine = if Encoder::reads(&checkpoint)? {
+            if choice.kv_type != KvType::F32 {
+                let message = "an encoder keeps no keys and values for later: `--kv-type` says nothing to it; leave it out";
+                return Err(Failure::usage(anyhow::anyhow!(message)));
+            }
+            Engine::Encoder(Encoder::open(&checkpoint, kernels)?)
+        } else {
+            Engine::Decoder(Model::open_with(&checkpoint, kernels, activations, &workers)?)
+        };
         let tokenizer = Tokenizer::open(&checkpoint);
         Ok(Self {
             name: choice.model.clone(),
             checkpoint,
-            model,
+            engine,
             workers,
             memory_limit: CACHE_LIMIT_BYTES,
             kv_type: choice.kv_type,
@@ -124,10 +141,49 @@ impl Opened {
         })
     }
 
+    /// The model as one that continues a text.
+    pub(crate) fn decoder(&self) -> Result<&Model, Failure> {
+        match &self.engine {
+            Engine::Decoder(model) => Ok(model),
+            Engine::Encoder(encoder) => {
+                Err(ModelError::NoDecoder { family: encoder.blueprint().family, file: self.checkpoint.label().to_owned() }.into())
+            }
+        }
+    }
+
+    /// The model as one that gives vectors.
+    pub(crate) fn encoder(&self) -> Result<&Encoder, Failure> {
+        match &self.engine {
+            Engine::Encoder(encoder) => Ok(encoder),
+            Engine::Decoder(model) => {
+                Err(ModelError::NoEncoder { family: model.blueprint().family, file: self.checkpoint.label().to_owned() }.into())
+            }
+        }
+    }
+
+    /// What the model is made of.
+    pub(crate) fn blueprint(&self) -> &Blueprint {
+        match &self.engine {
+            Engine::Decoder(model) => model.blueprint(),
+            Engine::Encoder(encoder) => encoder.blueprint(),
+        }
+    }
+
+    /// Reads tokens watched. Gives the logits of the rows asked for, or an encoder's vectors of all tokens.
+    pub(crate) fn watch(&self, ids: &[u32], rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {
+        match &self.engine {
+            Engine::Encoder(encoder) => Ok(encoder.encode_observed(ids, None, &self.workers, observer)?.vectors),
+            Engine::Decoder(model) => {
+                let mut session = self.session(ids.len().max(1), Windows::Whole)?;
+                Ok(session.prompt_observed(model, ids, rows, &self.workers, observer)?)
+            }
+        }
+    }
+
     /// An empty session for up to `context` tokens.
     pub(crate) fn session(&self, context: usize, windows: Windows) -> Result<Session, Failure> {
         let keeping = Keeping { kv_type: self.kv_type, windows };
-        Ok(Session::keeping(&self.model, context, keeping, &Pool::new(self.memory_limit))?)
+        Ok(Session::keeping(self.decoder()?, context, keeping, &Pool::new(self.memory_limit))?)
     }
 
     /// The tokenizer, or why there is none.
@@ -143,18 +199,28 @@ impl Opened {
 
     /// Tokens that the model was made for.
     pub(crate) fn made_for(&self) -> usize {
-        self.model.blueprint().context
+        self.blueprint().context
     }
 
     /// What to do where the context that the model was made for is too short.
     pub(crate) fn made_for_hint(&self) -> String {
-        format!("the model was made for {} tokens; `--context` tries more", self.made_for())
+        match self.engine {
+            Engine::Decoder(_) => format!("the model was made for {} tokens; `--context` tries more", self.made_for()),
+            Engine::Encoder(_) => "`glassbox embed` cuts a text that is too long, and says so".to_owned(),
+        }
     }
 
     /// Turns a text (`-`: standard input) into tokens, as it is or as the message of a chat.
     pub(crate) fn read(&self, text: &str, chat: bool, system: Option<&str>) -> Result<Read, Failure> {
         let tokenizer = self.tokenizer()?;
         let text = if text == "-" { standard_input()? } else { text.to_owned() };
+        if let Engine::Encoder(_) = self.engine {
+            if chat {
+                return Err(Failure::usage(anyhow::anyhow!("an encoder holds no conversation; leave --chat out")));
+            }
+            let framed = tokenizer.encode_framed(&text, None, Specials::Parse, usize::MAX)?;
+            return Ok(Read { tokens: self.token_texts(&framed.ids), spans: Vec::new(), text, ids: framed.ids });
+        }
         let prompt = if chat {
             let template = ChatTemplate::open(&self.checkpoint, None)
                 .map_err(|error| Failure::from(error).hint("without --chat the text is continued as it is"))?;
@@ -195,7 +261,7 @@ impl Opened {
 
     /// Architecture and size in a few words.
     pub(crate) fn description(&self) -> String {
-        let blueprint = self.model.blueprint();
+        let blueprint = self.blueprint();
         let heads = blueprint.attention.heads;
         format!(
             "{}, {} layers, d_model {}, {} heads over {} kv heads of {}, vocabulary {}",
@@ -211,7 +277,12 @@ impl Opened {
 
     /// What computes the numbers that are shown: attention weights are computed again from the same keys, by the same steps.
     pub(crate) fn run_by(&self) -> String {
-        format!("{} kernels, keys and values as {}", format!("{:?}", self.model.kernels()).to_lowercase(), self.kv_type)
+        match &self.engine {
+            Engine::Decoder(model) => {
+                format!("{} kernels, keys and values as {}", format!("{:?}", model.kernels()).to_lowercase(), self.kv_type)
+            }
+            Engine::Encoder(encoder) => format!("{} kernels", format!("{:?}", encoder.kernels()).to_lowercase()),
+        }
     }
 
     fn token_texts(&self, ids: &[u32]) -> Vec<TokenText> {

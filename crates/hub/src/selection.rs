@@ -37,6 +37,7 @@ const BESIDE: &[&str] = &[
     "chat_template.json",
     "modules.json",
     "sentence_bert_config.json",
+    "config_sentence_transformers.json",
     "1_Pooling/config.json",
 ];
 const TEMPLATES: &str = "additional_chat_templates/";

@@ -29,11 +29,12 @@ pub struct HeadStatistics {
 /// Watches `attn.pattern` for some rows and keeps, per layer and head, where their attention went.
 ///
 /// With weights `p_j` of one row over keys `j ≤ i`: mass of a span `S` is `Σ_{j∈S} p_j`, entropy `-Σ p_j ln p_j`
-/// (`0 ln 0 = 0`), effective support `1/Σ p_j²`, mean distance `Σ p_j (i - j)`. All are averaged over the rows.
+/// (`0 ln 0 = 0`), effective support `1/Σ p_j²`, mean distance `Σ p_j |i - j|`. All are averaged over the rows.
 pub struct AttentionStatistics {
     rows: Range<usize>,
     spans: Vec<Range<usize>>,
     windows: Vec<Option<usize>>,
+    both_directions: bool,
     heads: Vec<Sums>,
 }
 
@@ -52,7 +53,13 @@ impl AttentionStatistics {
     /// Watches the query rows `rows`; `spans` are token ranges, both in absolute positions.
     #[must_use]
     pub fn new(rows: Range<usize>, spans: Vec<Range<usize>>) -> Self {
-        Self { rows, spans, windows: Vec::new(), heads: Vec::new() }
+        Self { rows, spans, windows: Vec::new(), both_directions: false, heads: Vec::new() }
+    }
+
+    /// Tells that every row sees the keys after it too, as in an encoder.
+    #[must_use]
+    pub fn in_both_directions(self) -> Self {
+        Self { both_directions: true, ..self }
     }
 
     /// Tells how many keys a row of each layer can see (`None`: all up to itself); without it every layer sees all.
@@ -118,7 +125,7 @@ impl Sums {
             if p > 0.0 {
                 entropy -= p * p.ln();
                 squares += p * p;
-                distance += p * (row as f64 - key as f64);
+                distance += p * (row as f64 - key as f64).abs();
             }
         }
         self.rows += 1;
@@ -152,14 +159,15 @@ impl Observer for AttentionStatistics {
 
     fn see(&mut self, at: At, value: View<'_>) {
         let Ok([heads, queries, keys]) = value.sizes_of(["head", "query", "key"]) else { return };
-        let (rows, spans) = (self.rows.clone(), self.spans.clone());
+        let (rows, spans, both_directions) = (self.rows.clone(), self.spans.clone(), self.both_directions);
         let window = self.windows.get(at.layer).copied().flatten();
         for head in 0..heads {
             let weights = &value.values()[head * queries * keys..][..queries * keys];
             let watched = (at.first_row..).zip(weights.chunks_exact(keys.max(1))).filter(|(row, _)| rows.contains(row));
             let sums = self.entry(at.layer, head);
             for (row, weights) in watched {
-                sums.add_row(weights, row, visible_keys(row, window).len(), &spans);
+                let visible = if both_directions { keys } else { visible_keys(row, window).len() };
+                sums.add_row(weights, row, visible, &spans);
             }
         }
     }
@@ -220,6 +228,16 @@ mod tests {
         observer.see(at, View::new(Site::Pattern.axes(), &[1, 1, 4], &[0.0, 0.0, 0.5, 0.5]).expect("sizes match"));
         let head = observer.finish().remove(0);
         assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
+    }
+
+    #[test]
+    fn a_row_that_sees_both_directions_is_held_against_all_keys() {
+        let mut observer = AttentionStatistics::new(0..1, Vec::new()).in_both_directions();
+        let at = At { layer: 0, site: Site::Pattern, first_row: 0 };
+        observer.see(at, View::new(Site::Pattern.axes(), &[1, 1, 4], &[0.25; 4]).expect("sizes match"));
+        let head = observer.finish().remove(0);
+        assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
+        assert_eq!(head.mean_distance_tokens, 1.5, "tokens after the row are as far as tokens before it");
     }
 
     #[test]

@@ -48,6 +48,22 @@ impl Encoder {
         Ok(Self { blueprint, kernels, body, pooler })
     }
 
+    /// Whether the model of this checkpoint is one of these, told from its settings alone.
+    ///
+    /// # Errors
+    ///
+    /// Where no family reads the file, or a setting is missing, unusable or unread.
+    pub fn reads(checkpoint: &Checkpoint) -> Result<bool, ModelError> {
+        let (_, _, blueprint) = families::read(checkpoint)?;
+        Ok(blueprint.unembedding.head == HeadMatrix::None)
+    }
+
+    /// Which version of every mechanism runs.
+    #[must_use]
+    pub fn kernels(&self) -> Kernels {
+        self.kernels
+    }
+
     /// What the model is made of.
     #[must_use]
     pub fn blueprint(&self) -> &Blueprint {

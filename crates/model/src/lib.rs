@@ -2,6 +2,7 @@
 //!
 //! - [`Model`]: opened from a checkpoint; runs forward passes, observed or not
 //! - [`Encoder`]: the same for models that turn a text into vectors
+//! - [`SentenceRecipe`]: how its vectors become one, as the model's files say
 //! - [`Blueprint`]: the questions that define a decoder, answered by the model's family
 //! - [`Rows`]: of which tokens the logits are wanted
 //! - [`Sequence`]: tokens and their cache, for passes over several at once
@@ -30,6 +31,7 @@ mod linear;
 mod norm;
 #[cfg(test)]
 mod planted;
+mod sentence;
 mod slot;
 mod weights;
 
@@ -45,6 +47,7 @@ pub use encoder::{Encoded, Encoder};
 pub use error::ModelError;
 pub use explain::explain;
 pub use families::{GgufModel, GgufTensor, Proof, proofs};
+pub use sentence::{Pooling, SentenceRecipe, cosine};
 
 // The two kernels with long sums. In unit tests of this crate planted ones can take their place.
 #[cfg(not(test))]

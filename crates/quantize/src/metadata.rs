@@ -54,6 +54,8 @@ fn tokenizer(vocabulary: Option<&GgufVocabulary>, writer: &mut GgufWriter) {
         ("ggml.eot_token_id", vocabulary.eot),
         ("ggml.unknown_token_id", vocabulary.unknown),
         ("ggml.padding_token_id", vocabulary.padding),
+        ("ggml.cls_token_id", vocabulary.cls),
+        ("ggml.seperator_token_id", vocabulary.sep), // the format spells it so
     ];
     for (key, id) in ids {
         if let Some(id) = id {

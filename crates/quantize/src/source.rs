@@ -3,7 +3,7 @@
 use glassbox_checkpoint::{Checkpoint, CheckpointKind, TokenizerSource};
 use glassbox_model::GgufModel;
 use glassbox_tensor::Matrix;
-use glassbox_text::{GgufVocabulary, JsonFiles, gguf_vocabulary};
+use glassbox_text::{GgufVocabulary, TextSource, gguf_vocabulary};
 
 use crate::QuantizeError;
 
@@ -39,7 +39,10 @@ impl<'a> Source<'a> {
         let mut model = GgufModel::of(checkpoint)?;
         let rows = model.vocab();
         let vocabulary = match checkpoint.tokenizer_source()? {
-            TokenizerSource::Json(files) => Some(Box::new(gguf_vocabulary(&JsonFiles::from(&files), rows)?)),
+            source @ (TokenizerSource::Json(_) | TokenizerSource::Words(_)) => match TextSource::try_from(&source)? {
+                TextSource::Json(files) => Some(Box::new(gguf_vocabulary(&files, rows)?)),
+                TextSource::Gguf(_) => None,
+            },
             _ => None,
         };
         let tensors = std::mem::take(&mut model.tensors);

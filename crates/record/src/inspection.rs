@@ -17,10 +17,10 @@ pub struct Inspection {
     pub tokens: Vec<TokenText>,
     /// Named parts of the prompt; empty where there are none.
     pub spans: Vec<PromptSpan>,
-    /// The most probable next tokens after the prompt, best first.
+    /// The most probable next tokens after the prompt, best first; empty for an encoder, which has none.
     pub next: Vec<NextTokenRow>,
-    /// Entropy of the whole next-token distribution in nats.
-    pub next_entropy_nats: f64,
+    /// Entropy of the whole next-token distribution in nats; none for an encoder.
+    pub next_entropy_nats: Option<f64>,
     /// Every head, by layer and head.
     pub heads: Vec<HeadSummary>,
     /// Attention matrices of the heads chosen to be shown.

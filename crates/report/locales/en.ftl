@@ -48,6 +48,7 @@ heat-title = layer { $layer }, head { $head }
 heat-why = Shown because: { $why }.
 heat-explained = Each token is shaded by the attention it got from the rows that chose the answer. The last answer token chose nothing that was kept, so it was not read.
 heat-explained-last = Each token is shaded by the attention it got from the last row, the one that chooses the next token.
+heat-explained-last-encoder = Each token is shaded by the attention it got from the last row, that of the last token.
 run-identity = What was tested
 run-name = run
 subject = subject

@@ -47,6 +47,7 @@ heat-title = 第 { $layer } 层，第 { $head } 头
 heat-why = 展示原因：{ $why }。
 heat-explained = 颜色深浅表示每个词元从决定答案的那些行得到的注意力。最后一个答案词元没有再选出任何被保留的词元，因此没有被读取。
 heat-explained-last = 颜色深浅表示每个词元从最后一行（决定下一个词元的那一行）得到的注意力。
+heat-explained-last-encoder = 颜色深浅表示每个词元从最后一行（最后一个词元的那一行）得到的注意力。
 run-identity = 测试对象
 run-name = 运行
 subject = 被测对象

@@ -1,4 +1,4 @@
-//! How a vocabulary writes bytes as text: the two alphabets of byte-pair vocabularies.
+//! How a vocabulary writes bytes as text.
 
 /// The writing of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,6 +7,8 @@ pub enum Alphabet {
     ByteLevel,
     /// Text as it is, `▁` for the space, `<0x0A>` for single bytes: Llama 1 and 2, Gemma.
     SentencePiece,
+    /// Words as they are, pieces inside a word with a mark in front (`##`): BERT. Spaces are not written; they stand between words.
+    Words,
 }
 
 /// `▁`, which writes the space in a SentencePiece vocabulary.
@@ -15,13 +17,15 @@ pub const SPACE_MARK: char = '\u{2581}';
 impl Alphabet {
     /// The bytes that the ordinary vocabulary entry `piece` stands for.
     ///
-    /// A byte-level entry with a character outside the alphabet stands for its own UTF-8, as in `transformers`.
+    /// A byte-level entry with a character outside the alphabet stands for its own UTF-8, as in `transformers`. Of words, this is the text
+    /// without what stands between them.
     pub fn bytes_of(self, piece: &str) -> Vec<u8> {
         match self {
             Self::ByteLevel => {
                 piece.chars().map(byte_of_character).collect::<Option<Vec<u8>>>().unwrap_or_else(|| piece.as_bytes().to_vec())
             }
             Self::SentencePiece => piece.replace(SPACE_MARK, " ").into_bytes(),
+            Self::Words => piece.as_bytes().to_vec(),
         }
     }
 }

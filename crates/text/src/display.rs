@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::alphabet::Alphabet;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::TokenKind;
 
@@ -13,7 +14,7 @@ pub struct TokenText {
     /// Its exact bytes.
     pub bytes: Vec<u8>,
     /// Whole characters as they are; a share of a character as `😀 1/3`, inside other text in brackets; bytes that
-    /// belong to no character as `⟨F0 9F⟩`.
+    /// belong to no character as `⟨F0 9F⟩`. In a vocabulary of words, as it is written there: `##ing`.
     pub text: String,
     /// The first character of which this token holds only a share.
     pub part_of: Option<PartOf>,
@@ -56,6 +57,8 @@ impl Tokenizer {
             let kind = self.token_kind(id);
             let text = match kind {
                 TokenKind::Unused => self.token_name(id),
+                // The text is not known from here: letters were changed, white space dropped. The vocabulary's own writing is the truth.
+                _ if self.alphabet() == Alphabet::Words => self.token_name(id),
                 _ => text,
             };
             shown.push(TokenText { id, bytes: bytes[range.clone()].to_vec(), text, part_of, kind });

@@ -132,7 +132,7 @@ impl Error {
     /// One action that may help, when there is one.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Tokenizer { .. } => "use a model whose tokenizer is byte-pair encoding, or give ids instead of text",
+            Self::Tokenizer { .. } => "use a model whose tokenizer is byte-pair encoding or WordPiece, or give ids instead of text",
             Self::UnknownPre { .. } => "convert the model again with a current converter, or use its tokenizer.json",
             Self::VocabularyTooLarge { .. } => "tokenizer and weights come from different models",
             Self::TextTooLong { .. } | Self::TextTooHard { .. } => "split the text",

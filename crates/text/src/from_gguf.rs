@@ -4,14 +4,16 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use tokenizers::models::bpe::Merges;
-use tokenizers::{AddedToken, NormalizerWrapper};
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{AddedToken, NormalizerWrapper, PreTokenizerWrapper};
 
-use crate::alphabet::{Alphabet, byte_of_fallback};
+use crate::alphabet::{Alphabet, SPACE_MARK, byte_of_fallback};
 use crate::error::{Error, quoted};
-use crate::parts::{Framing, Parts};
+use crate::framing::Framing;
+use crate::parts::{Parts, Pieces};
 use crate::source::{GgufVocabulary, token_type};
 use crate::split::{SplitStep, pre_rule};
-use crate::vocabulary::{Entry, MergeOptions, TokenKind};
+use crate::vocabulary::{Entry, MergeOptions, TokenKind, WordOptions};
 
 const PLACE: &str = "GGUF metadata: tokenizer.ggml";
 
@@ -37,8 +39,12 @@ const ENDS: &[&str] = &[
 /// Takes the metadata apart.
 pub(crate) fn read(source: &GgufVocabulary) -> Result<Parts, Error> {
     let kinds = kinds(source)?;
-    let entries: Vec<Entry> =
-        (0_u32..).zip(&source.tokens).zip(&kinds).map(|((id, text), kind)| Entry { id, text: text.clone(), kind: *kind }).collect();
+    let is_of_words = source.model == "bert";
+    let entries: Vec<Entry> = (0_u32..)
+        .zip(&source.tokens)
+        .zip(&kinds)
+        .map(|((id, text), kind)| Entry { id, text: if is_of_words { marked(text, *kind) } else { text.clone() }, kind: *kind })
+        .collect();
     let added = entries
         .iter()
         .filter(|entry| matches!(entry.kind, TokenKind::Control | TokenKind::UserDefined))
@@ -53,7 +59,8 @@ pub(crate) fn read(source: &GgufVocabulary) -> Result<Parts, Error> {
     match source.model.as_str() {
         "gpt2" => byte_level(source, entries, added),
         "llama" => sentence_piece(source, entries, added),
-        other => Err(Error::tokenizer(format!("{PLACE}.model"), "`gpt2` or `llama`", quoted(other))),
+        "bert" => words(source, entries, added),
+        other => Err(Error::tokenizer(format!("{PLACE}.model"), "`gpt2`, `llama` or `bert`", quoted(other))),
     }
 }
 
@@ -67,7 +74,7 @@ fn kinds(source: &GgufVocabulary) -> Result<Vec<TokenKind>, Error> {
     }
     if source.token_types.is_empty() {
         // Without types, at least the ids that the file itself calls special are control tokens.
-        let special = [source.bos, source.eos, source.eot, source.padding, source.unknown];
+        let special = [source.bos, source.eos, source.eot, source.padding, source.unknown, source.cls, source.sep];
         return Ok((0_u32..)
             .zip(&source.tokens)
             .map(|(id, text)| {
@@ -130,8 +137,7 @@ fn byte_level(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32, Add
         place: PLACE.to_owned(),
         framing: framing(source, &entries, rule.adds_bos)?,
         entries,
-        merges,
-        options: MergeOptions { ignore_merges: rule.ignore_merges, ..MergeOptions::default() },
+        pieces: Pieces::Merged { merges, options: MergeOptions { ignore_merges: rule.ignore_merges, ..MergeOptions::default() } },
         added,
         normalizer,
         steps,
@@ -170,14 +176,72 @@ fn sentence_piece(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32,
     Ok(Parts {
         place: PLACE.to_owned(),
         framing: framing(source, &entries, true)?,
-        merges: merges_from_scores(&entries, &source.scores),
+        pieces: Pieces::Merged {
+            merges: merges_from_scores(&entries, &source.scores),
+            options: MergeOptions { unk_token, fuse_unk: true, byte_fallback, ignore_merges: false },
+        },
         entries,
-        options: MergeOptions { unk_token, fuse_unk: true, byte_fallback, ignore_merges: false },
         added,
         normalizer: Some(library(json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"}))?),
         steps: if prefix { vec![SplitStep::FirstMark] } else { Vec::new() },
         alphabet: Alphabet::SentencePiece,
         strips_first_space: prefix,
+    })
+}
+
+/// A token of a vocabulary of words as its folder writes it: the file marks the beginnings of words, the folder the pieces that go on.
+fn marked(text: &str, kind: TokenKind) -> String {
+    match text.strip_prefix(SPACE_MARK) {
+        Some(word) => word.to_owned(),
+        None if kind == TokenKind::Control || text.starts_with('[') && text.ends_with(']') => text.to_owned(),
+        None => format!("{CONTINUING}{text}"),
+    }
+}
+
+/// What the converter takes away from pieces that go on a word.
+pub(crate) const CONTINUING: &str = "##";
+
+/// A word with more characters is unknown; the file does not say how many, and every published model has this.
+pub(crate) const LONGEST_WORD: usize = 100;
+
+/// Whether a vocabulary of words was made without making capitals small. The file does not say; a vocabulary that has them was.
+pub(crate) fn keeps_capitals(entries: &[Entry]) -> bool {
+    let has_capital = |entry: &&Entry| entry.text.bytes().any(|byte| byte.is_ascii_uppercase());
+    // `[UNK]` and `[unused7]` are not of the text.
+    let of_text = |entry: &&Entry| entry.kind == TokenKind::Ordinary && !entry.text.starts_with('[');
+    entries.iter().filter(of_text).any(|entry| has_capital(&entry))
+}
+
+fn words(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32, AddedToken)>) -> Result<Parts, Error> {
+    let id = |what: &str, stated: Option<u32>, text: &str| {
+        let named = || entries.iter().find(|entry| entry.text == text).map(|entry| entry.id);
+        let id = stated.or_else(named).filter(|id| (*id as usize) < entries.len());
+        id.ok_or_else(|| {
+            Error::tokenizer(format!("{PLACE}.{what}"), format!("an id below {}, or a token {text}", entries.len()), "neither")
+        })
+    };
+    let unknown = id("unknown_token_id", source.unknown, "[UNK]")?;
+    let start = id("cls_token_id", source.cls.or(source.bos), "[CLS]")?;
+    let separator = id("seperator_token_id", source.sep.or(source.eos), "[SEP]")?;
+    let lowercase = !keeps_capitals(&entries);
+    let normalizer =
+        json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": lowercase});
+    let mut framing = Framing::of_encoder(start, separator);
+    framing.texts = special_texts(source);
+    Ok(Parts {
+        place: PLACE.to_owned(),
+        pieces: Pieces::Longest(WordOptions {
+            unk_token: entries[unknown as usize].text.clone(),
+            continuing_prefix: CONTINUING.to_owned(),
+            most_characters: LONGEST_WORD,
+        }),
+        framing,
+        entries,
+        added,
+        normalizer: Some(library(normalizer)?),
+        steps: vec![SplitStep::Library(PreTokenizerWrapper::BertPreTokenizer(BertPreTokenizer))],
+        alphabet: Alphabet::Words,
+        strips_first_space: true,
     })
 }
 

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use tokenizers::AddedToken;
-use tokenizers::models::bpe::Merges;
 
 use crate::alphabet::Alphabet;
 use crate::error::{Error, quoted};
+use crate::framing::framing;
 use crate::json_file::{Added, File, MergesPart, ModelPart, VocabPart};
-use crate::parts::{Framing, Parts};
-use crate::pipeline::{MAX_NESTING, decoding, list, normalizer, split_steps};
+use crate::parts::{Parts, Pieces};
+use crate::pipeline::{Decoding, check_word_decoder, decoding, normalizer, split_steps};
 use crate::source::JsonFiles;
-use crate::vocabulary::{Entry, MergeOptions, TokenKind};
+use crate::vocabulary::{Entry, MOST_CHARACTERS, MergeOptions, TokenKind, WordOptions};
 
 /// Takes a `tokenizer.json` apart.
 pub(crate) fn read(files: &JsonFiles) -> Result<Parts, Error> {
@@ -29,12 +29,18 @@ pub(crate) fn read(files: &JsonFiles) -> Result<Parts, Error> {
         }
     }
 
-    let Merging { options, merges, ids } = merging(file.model)?;
-    let decoding = decoding(&file.decoder)?;
-    if decoding.alphabet == Alphabet::ByteLevel && options.byte_fallback {
+    let (pieces, ids) = pieces(file.model)?;
+    let (decoding, byte_fallback) = match &pieces {
+        Pieces::Merged { options, .. } => (decoding(&file.decoder)?, options.byte_fallback),
+        Pieces::Longest(options) => {
+            check_word_decoder(&file.decoder, &options.continuing_prefix)?;
+            (Decoding { alphabet: Alphabet::Words, strips_first_space: true }, false)
+        }
+    };
+    if decoding.alphabet == Alphabet::ByteLevel && byte_fallback {
         return Err(Error::tokenizer(format!("{FILE}: model.byte_fallback"), "no byte fallback beside a byte-level decoder", "both"));
     }
-    let normalizer = normalizer(&file.normalizer)?;
+    let normalizer = normalizer(&corrected(file.normalizer, files))?;
     let mut steps = Vec::new();
     let prefix_override = files.config.as_ref().and_then(|config| config.get("add_prefix_space")).and_then(Value::as_bool);
     split_steps(&file.pre_tokenizer, prefix_override, &mut steps)?;
@@ -45,7 +51,7 @@ pub(crate) fn read(files: &JsonFiles) -> Result<Parts, Error> {
     for (text, id) in ids {
         let kind = match by_text.get(text.as_str()) {
             Some((_, token)) => kind_of(token),
-            None if options.byte_fallback && crate::alphabet::byte_of_fallback(&text).is_some() => TokenKind::Byte,
+            None if byte_fallback && crate::alphabet::byte_of_fallback(&text).is_some() => TokenKind::Byte,
             None => TokenKind::Ordinary,
         };
         entries.push(Entry { id, text, kind });
@@ -60,8 +66,7 @@ pub(crate) fn read(files: &JsonFiles) -> Result<Parts, Error> {
     Ok(Parts {
         place: format!("{FILE}: model"),
         entries,
-        merges,
-        options,
+        pieces,
         added,
         normalizer,
         steps,
@@ -75,37 +80,75 @@ fn kind_of(token: &AddedToken) -> TokenKind {
     if token.special { TokenKind::Control } else { TokenKind::UserDefined }
 }
 
-/// The model part, checked.
-struct Merging {
-    options: MergeOptions,
-    merges: Merges,
-    /// Tokens with their ids, in the order of the file.
-    ids: Vec<(String, u32)>,
-}
-
-fn merging(model: ModelPart) -> Result<Merging, Error> {
-    let place = |key: &str| format!("tokenizer.json: model.{key}");
-    // Files from before 2020 name no type; only byte-pair models have merges.
-    let kind = model.kind.as_deref();
-    let (VocabPart::Ids(ids), Some(MergesPart(merges)), None | Some("BPE")) = (model.vocab, model.merges, kind) else {
-        return Err(Error::tokenizer(place("type"), "`BPE`", quoted(kind.unwrap_or("a model without merges"))));
-    };
-    if let Some(dropout) = model.dropout.filter(|dropout| *dropout != 0.0) {
-        return Err(Error::tokenizer(place("dropout"), "null (merging must not be random)", dropout.to_string()));
-    }
-    for (key, value) in [("continuing_subword_prefix", &model.continuing_subword_prefix), ("end_of_word_suffix", &model.end_of_word_suffix)]
-    {
-        if let Some(text) = value.as_ref().filter(|text| !text.is_empty()) {
-            return Err(Error::tokenizer(place(key), "null or empty", quoted(text)));
+/// The normaliser with what `tokenizer_config.json` says about it: `transformers` lets these keys win.
+fn corrected(mut normalizer: Value, files: &JsonFiles) -> Value {
+    if let (Some("BertNormalizer"), Some(config)) = (normalizer.get("type").and_then(Value::as_str), &files.config) {
+        for (key, option) in
+            [("do_lower_case", "lowercase"), ("strip_accents", "strip_accents"), ("tokenize_chinese_chars", "handle_chinese_chars")]
+        {
+            if let Some(value) = config.get(key) {
+                normalizer[option] = value.clone();
+            }
         }
     }
-    let options = MergeOptions {
-        unk_token: model.unk_token,
-        fuse_unk: model.fuse_unk.unwrap_or(false),
-        byte_fallback: model.byte_fallback.unwrap_or(false),
-        ignore_merges: model.ignore_merges.unwrap_or(false),
+    normalizer
+}
+
+/// The model part, checked, and its tokens with their ids in the order of the file.
+fn pieces(model: ModelPart) -> Result<(Pieces, Vec<(String, u32)>), Error> {
+    let place = |key: &str| format!("tokenizer.json: model.{key}");
+    // Files from before 2020 name no type; then only byte-pair models have merges, and only WordPiece has a longest word.
+    let kind = match model.kind.as_deref() {
+        None if model.merges.is_none() && model.max_input_chars_per_word.is_some() => Some("WordPiece"),
+        kind => kind,
     };
-    Ok(Merging { options, merges, ids })
+    match (model.vocab, model.merges, kind) {
+        (VocabPart::Ids(ids), Some(MergesPart(merges)), None | Some("BPE")) => {
+            if let Some(dropout) = model.dropout.filter(|dropout| *dropout != 0.0) {
+                return Err(Error::tokenizer(place("dropout"), "null (merging must not be random)", dropout.to_string()));
+            }
+            let affixes =
+                [("continuing_subword_prefix", &model.continuing_subword_prefix), ("end_of_word_suffix", &model.end_of_word_suffix)];
+            for (key, value) in affixes {
+                if let Some(text) = value.as_ref().filter(|text| !text.is_empty()) {
+                    return Err(Error::tokenizer(place(key), "null or empty", quoted(text)));
+                }
+            }
+            let options = MergeOptions {
+                unk_token: model.unk_token,
+                fuse_unk: model.fuse_unk.unwrap_or(false),
+                byte_fallback: model.byte_fallback.unwrap_or(false),
+                ignore_merges: model.ignore_merges.unwrap_or(false),
+            };
+            Ok((Pieces::Merged { merges, options }, ids))
+        }
+        (VocabPart::Ids(ids), None, Some("WordPiece")) => {
+            let merging_only = [
+                ("dropout", model.dropout.is_some()),
+                ("end_of_word_suffix", model.end_of_word_suffix.is_some()),
+                ("fuse_unk", model.fuse_unk.is_some()),
+                ("byte_fallback", model.byte_fallback.is_some()),
+                ("ignore_merges", model.ignore_merges.is_some()),
+            ];
+            if let Some((key, _)) = merging_only.iter().find(|(_, there)| *there) {
+                return Err(Error::tokenizer(place(key), "only options that `WordPiece` has", "one more"));
+            }
+            let options = WordOptions {
+                unk_token: model.unk_token.unwrap_or_else(|| "[UNK]".to_owned()),
+                continuing_prefix: model.continuing_subword_prefix.unwrap_or_else(|| "##".to_owned()),
+                most_characters: model.max_input_chars_per_word.unwrap_or(100),
+            };
+            if options.most_characters > MOST_CHARACTERS {
+                let wanted = format!("at most {MOST_CHARACTERS}: the time that a word takes grows with the square of its length");
+                return Err(Error::tokenizer(place("max_input_chars_per_word"), wanted, options.most_characters.to_string()));
+            }
+            Ok((Pieces::Longest(options), ids))
+        }
+        (_, merges, kind) => {
+            let found = if merges.is_some() { "a model that is neither" } else { "a model without merges" };
+            Err(Error::tokenizer(place("type"), "`BPE` or `WordPiece`", quoted(kind.unwrap_or(found))))
+        }
+    }
 }
 
 /// The added tokens of the file and those that only `tokenizer_config.json` has.
@@ -161,92 +204,4 @@ fn added_tokens(listed: Vec<Added>, ids: &[(String, u32)], files: &JsonFiles) ->
         }
     }
     Ok(added)
-}
-
-/// Which ids the tokenizer itself puts around a text.
-fn framing(post_processor: &Value, files: &JsonFiles, added: &[(u32, AddedToken)]) -> Result<Framing, Error> {
-    let mut framing = Framing::default();
-    template_frame(post_processor, &mut framing, 0)?;
-
-    let id_of = |text: &str| added.iter().find(|(_, token)| token.content == text).map(|(id, _)| *id);
-    let texts = special_texts(files);
-    let named = |key: &str| texts.get(key).and_then(Value::as_str).and_then(id_of);
-    framing.bos = named("bos_token").or_else(|| framing.prefix.first().copied());
-    framing.eos = named("eos_token");
-    framing.ends.extend(framing.eos);
-    framing.ends.extend(&files.end_ids);
-    let flag = |key: &str| files.config.as_ref().and_then(|config| config.get(key)).and_then(Value::as_bool);
-    match (flag("add_bos_token"), framing.bos) {
-        (Some(true), Some(bos)) if framing.prefix.is_empty() => framing.prefix = vec![bos],
-        (Some(false), Some(bos)) if framing.prefix == [bos] => framing.prefix.clear(),
-        _ => {}
-    }
-    if flag("add_eos_token") == Some(true) && framing.suffix.is_empty() {
-        framing.suffix.extend(framing.eos);
-    }
-    if flag("split_special_tokens") == Some(true) {
-        return Err(Error::tokenizer(
-            "tokenizer_config.json: split_special_tokens",
-            "false or nothing (control tokens in templates must be read as such)",
-            "true",
-        ));
-    }
-    framing.texts = texts;
-    Ok(framing)
-}
-
-/// `bos_token`, `eos_token`, … as templates see them.
-pub(crate) fn special_texts(files: &JsonFiles) -> serde_json::Map<String, Value> {
-    let mut texts = serde_json::Map::new();
-    for source in [&files.special_tokens_map, &files.config].into_iter().flatten() {
-        for (key, value) in source.as_object().into_iter().flatten() {
-            if let Some(text) = token_text(value).filter(|_| key.ends_with("_token")) {
-                texts.insert(key.clone(), Value::from(text));
-            }
-        }
-    }
-    texts
-}
-
-/// A special token in a configuration: a string, or an object with `content`.
-fn token_text(value: &Value) -> Option<&str> {
-    value.as_str().or_else(|| value.get("content").and_then(Value::as_str))
-}
-
-fn template_frame(value: &Value, framing: &mut Framing, depth: usize) -> Result<(), Error> {
-    const PLACE: &str = "tokenizer.json: post_processor";
-    let wrong = |found: String| Error::tokenizer(PLACE, "null, `ByteLevel`, `TemplateProcessing` or a `Sequence` of these", found);
-    match value.get("type").and_then(Value::as_str) {
-        None if value.is_null() => Ok(()),
-        Some("ByteLevel") => Ok(()),
-        Some("Sequence") if depth <= MAX_NESTING => {
-            for part in list(value, "processors", "post_processor")? {
-                template_frame(part, framing, depth + 1)?;
-            }
-            Ok(())
-        }
-        Some("TemplateProcessing") => {
-            let mut seen_text = false;
-            for part in list(value, "single", "post_processor")? {
-                if part.get("Sequence").is_some() {
-                    seen_text = true;
-                    continue;
-                }
-                let name = part.pointer("/SpecialToken/id").and_then(Value::as_str);
-                let ids = name
-                    .and_then(|name| value.get("special_tokens")?.get(name)?.get("ids")?.as_array())
-                    .ok_or_else(|| wrong(quoted(&part.to_string())))?;
-                for id in ids {
-                    let id = id.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| wrong(quoted(&id.to_string())))?;
-                    if seen_text {
-                        framing.suffix.push(id);
-                    } else {
-                        framing.prefix.push(id);
-                    }
-                }
-            }
-            Ok(())
-        }
-        other => Err(wrong(quoted(other.unwrap_or("a processor without a type")))),
-    }
 }

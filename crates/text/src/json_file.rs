@@ -65,8 +65,8 @@ pub(crate) struct ModelPart {
     pub(crate) ignore_merges: Option<bool>,
     #[serde(default, rename = "unk_id")]
     pub(crate) _unk_id: Option<u32>,
-    #[serde(default, rename = "max_input_chars_per_word")]
-    pub(crate) _max_input_chars_per_word: Option<u32>,
+    #[serde(default)]
+    pub(crate) max_input_chars_per_word: Option<usize>,
 }
 
 /// A token → id object; anything else only says that the model is not byte-pair encoding.

@@ -28,6 +28,8 @@ const COMPONENTS: &[(&str, &[&str])] = &[
     ("Whitespace", &[]),
     ("WhitespaceSplit", &[]),
     ("UnicodeScripts", &[]),
+    ("BertNormalizer", &["clean_text", "handle_chinese_chars", "strip_accents", "lowercase"]),
+    ("BertPreTokenizer", &[]),
 ];
 
 /// The `type` of a component whose keys are all known and whose type is `allowed`.
@@ -59,8 +61,20 @@ pub(crate) fn list<'v>(value: &'v Value, key: &str, place: &str) -> Result<&'v V
 }
 
 pub(crate) fn normalizer(value: &Value) -> Result<Option<NormalizerWrapper>, Error> {
-    const KNOWN: &[&str] =
-        &["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip", "Prepend", "Replace", "Precompiled", "Sequence"];
+    const KNOWN: &[&str] = &[
+        "NFC",
+        "NFD",
+        "NFKC",
+        "NFKD",
+        "Lowercase",
+        "StripAccents",
+        "Strip",
+        "Prepend",
+        "Replace",
+        "Precompiled",
+        "BertNormalizer",
+        "Sequence",
+    ];
     fn check(value: &Value, place: &str, depth: usize) -> Result<(), Error> {
         if component(value, place, KNOWN)? == "Sequence" {
             if depth > MAX_NESTING {
@@ -127,8 +141,18 @@ fn too_deep(place: &str) -> Error {
 
 pub(crate) fn split_steps(value: &Value, prefix_override: Option<bool>, steps: &mut Vec<SplitStep>) -> Result<(), Error> {
     fn walk(value: &Value, place: &str, prefix_override: Option<bool>, steps: &mut Vec<SplitStep>, depth: usize) -> Result<(), Error> {
-        const KNOWN: &[&str] =
-            &["Split", "ByteLevel", "Metaspace", "Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "UnicodeScripts", "Sequence"];
+        const KNOWN: &[&str] = &[
+            "Split",
+            "ByteLevel",
+            "Metaspace",
+            "Digits",
+            "Punctuation",
+            "Whitespace",
+            "WhitespaceSplit",
+            "UnicodeScripts",
+            "BertPreTokenizer",
+            "Sequence",
+        ];
         let bad = |error: serde_json::Error| Error::tokenizer(format!("tokenizer.json: {place}"), "a pre-tokenizer", error.to_string());
         match component(value, place, KNOWN)? {
             "Sequence" => {
@@ -242,4 +266,15 @@ pub(crate) fn decoding(value: &Value) -> Result<Decoding, Error> {
         }
     }
     Ok(Decoding { alphabet: alphabet.ok_or_else(|| refuse(value))?, strips_first_space })
+}
+
+/// The decoder of words and pieces of words: spaces between words, the mark of continuing pieces taken away. What it cleans up (`hello !` to
+/// `hello!`) is never done here.
+pub(crate) fn check_word_decoder(value: &Value, continuing_prefix: &str) -> Result<(), Error> {
+    let kind = value.get("type").and_then(Value::as_str);
+    if value.is_null() || kind == Some("WordPiece") && value.get("prefix").and_then(Value::as_str) == Some(continuing_prefix) {
+        return Ok(());
+    }
+    let wanted = format!("null, or `WordPiece` with the prefix {} of the model", quoted(continuing_prefix));
+    Err(Error::tokenizer("tokenizer.json: decoder", wanted, quoted(&value.to_string())))
 }

@@ -17,7 +17,7 @@ pub enum TextSource {
 /// The text files of a Hugging Face folder that concern text.
 #[derive(Debug, Clone, Default)]
 pub struct JsonFiles {
-    /// `tokenizer.json`.
+    /// `tokenizer.json`; of a folder that has only `vocab.txt`, what that file would be.
     pub tokenizer: Vec<u8>,
     /// `tokenizer_config.json`.
     pub config: Option<Value>,
@@ -42,7 +42,7 @@ pub(crate) mod token_type {
 /// The `tokenizer.*` metadata of a GGUF file.
 #[derive(Debug, Clone, Default)]
 pub struct GgufVocabulary {
-    /// `tokenizer.ggml.model`: `gpt2` or `llama`.
+    /// `tokenizer.ggml.model`: `gpt2`, `llama` or `bert`.
     pub model: String,
     /// `tokenizer.ggml.pre`.
     pub pre: Option<String>,
@@ -66,6 +66,10 @@ pub struct GgufVocabulary {
     pub unknown: Option<u32>,
     /// `tokenizer.ggml.padding_token_id`.
     pub padding: Option<u32>,
+    /// `tokenizer.ggml.cls_token_id`, which begins a text for an encoder.
+    pub cls: Option<u32>,
+    /// `tokenizer.ggml.seperator_token_id` (spelt so), which ends one.
+    pub sep: Option<u32>,
     /// `tokenizer.ggml.add_bos_token`.
     pub add_bos: Option<bool>,
     /// `tokenizer.ggml.add_eos_token`.
@@ -97,6 +101,7 @@ impl TryFrom<&TokenizerSource> for TextSource {
     fn try_from(source: &TokenizerSource) -> Result<Self, Error> {
         match source {
             TokenizerSource::Json(files) => Ok(Self::Json(files.into())),
+            TokenizerSource::Words(list) => crate::word_list::json_files(list).map(Self::Json),
             TokenizerSource::Gguf(metadata) => Ok(Self::Gguf(metadata.into())),
             TokenizerSource::None { found } => Err(Error::NoTokenizer { found: found.clone() }),
             _ => Err(Error::NoTokenizer { found: "a kind of tokenizer that is not read here".to_owned() }),
@@ -132,6 +137,8 @@ impl From<&GgufTokenizer> for GgufVocabulary {
             eom: metadata.eom,
             unknown: metadata.unknown,
             padding: metadata.pad,
+            cls: metadata.cls,
+            sep: metadata.sep,
             add_bos: metadata.add_bos,
             add_eos: metadata.add_eos,
             add_space_prefix: metadata.add_space_prefix,

@@ -96,7 +96,7 @@ impl ChatTemplate {
             });
         };
         let variables = match source {
-            TextSource::Json(files) => crate::from_json::special_texts(files),
+            TextSource::Json(files) => crate::framing::special_texts(files),
             TextSource::Gguf(metadata) => crate::from_gguf::special_texts(metadata),
         };
         Self::compile(name, text, variables)

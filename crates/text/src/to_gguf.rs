@@ -6,16 +6,18 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tokenizers::models::bpe::Merges;
+use tokenizers::normalizers::BertNormalizer;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use crate::alphabet::{Alphabet, SPACE_MARK};
 use crate::error::{Error, quoted};
-use crate::from_gguf::merges_from_scores;
-use crate::parts::Parts;
+use crate::framing::Framing;
+use crate::from_gguf::{CONTINUING, LONGEST_WORD, keeps_capitals, merges_from_scores};
+use crate::parts::{Parts, Pieces};
 use crate::source::{GgufVocabulary, JsonFiles, TextSource, token_type};
 use crate::split::{PRE_RULES, SplitStep};
 use crate::tokenizer::{Specials, Tokenizer};
-use crate::vocabulary::{Entry, TokenKind};
+use crate::vocabulary::{Entry, MergeOptions, TokenKind, WordOptions};
 
 /// The metadata that give the same ids as these files.
 ///
@@ -38,13 +40,17 @@ pub fn gguf_vocabulary(files: &JsonFiles, rows: usize) -> Result<GgufVocabulary,
     let mut written = GgufVocabulary { templates: files.templates.clone(), ..GgufVocabulary::default() };
     list(&parts, rows, &mut written);
     frame(&parts, &mut written)?;
-    let candidates = match parts.alphabet {
-        Alphabet::ByteLevel => {
-            byte_level(&parts, &mut written)?;
+    let candidates = match (&parts.pieces, parts.alphabet) {
+        (Pieces::Longest(options), _) => {
+            words(&parts, options, &mut written)?;
             vec![written]
         }
-        Alphabet::SentencePiece => {
-            sentence_piece(&parts, &mut written)?;
+        (Pieces::Merged { merges, options }, Alphabet::ByteLevel) => {
+            byte_level(&parts, merges, options, &mut written)?;
+            vec![written]
+        }
+        (Pieces::Merged { merges, .. }, _) => {
+            sentence_piece(&parts, merges, &mut written)?;
             // Several steps can put the space in front; which of them do is seen by trying.
             [true, false].map(|prefix| GgufVocabulary { add_space_prefix: Some(prefix), ..written.clone() }).into()
         }
@@ -93,6 +99,9 @@ fn frame(parts: &Parts, written: &mut GgufVocabulary) -> Result<(), Error> {
         let text = framing.texts.get(key)?.as_str()?;
         parts.entries.iter().find(|entry| entry.text == text).map(|entry| entry.id)
     };
+    if parts.alphabet == Alphabet::Words {
+        return frame_of_encoder(framing, named("pad_token"), written);
+    }
     (written.bos, written.eos) = (framing.bos, framing.eos);
     (written.unknown, written.padding) = (named("unk_token"), named("pad_token"));
     written.eot = framing.ends.iter().copied().find(|end| Some(*end) != framing.eos);
@@ -106,7 +115,21 @@ fn frame(parts: &Parts, written: &mut GgufVocabulary) -> Result<(), Error> {
     Ok(())
 }
 
-fn byte_level(parts: &Parts, written: &mut GgufVocabulary) -> Result<(), Error> {
+/// One token before a text and one after it, and two texts joined as encoders join them: GGUF knows no other way.
+fn frame_of_encoder(framing: &Framing, padding: Option<u32>, written: &mut GgufVocabulary) -> Result<(), Error> {
+    let ([cls], [sep]) = (&framing.prefix[..], &framing.suffix[..]) else {
+        let found = format!("the ids {:?} and {:?}", framing.prefix, framing.suffix);
+        return Err(cannot("post_processor", "one special token before a text and one after it", &found));
+    };
+    let usual = Framing::of_encoder(*cls, *sep);
+    if framing.types != usual.types || !framing.pair.is_empty() && framing.pair != usual.pair {
+        return Err(cannot("post_processor", "`[CLS] A [SEP] B [SEP]`, `B [SEP]` with type 1", "another template"));
+    }
+    (written.cls, written.sep, written.padding) = (Some(*cls), Some(*sep), padding);
+    Ok(())
+}
+
+fn byte_level(parts: &Parts, merges: &Merges, options: &MergeOptions, written: &mut GgufVocabulary) -> Result<(), Error> {
     let nfc = match &parts.normalizer {
         None => false,
         Some(NormalizerWrapper::NFC(_)) => true,
@@ -124,25 +147,25 @@ fn byte_level(parts: &Parts, written: &mut GgufVocabulary) -> Result<(), Error> 
     }
     let rule = PRE_RULES
         .iter()
-        .find(|rule| rule.patterns == patterns && rule.ignore_merges == parts.options.ignore_merges && rule.nfc == nfc)
+        .find(|rule| rule.patterns == patterns && rule.ignore_merges == options.ignore_merges && rule.nfc == nfc)
         .ok_or_else(|| {
             let names = PRE_RULES.iter().map(|rule| quoted(rule.names[0])).collect::<Vec<_>>().join(", ");
-            let found = format!("{} (NFC {nfc}, ignore_merges {})", quoted(&patterns.join("  ")), parts.options.ignore_merges);
+            let found = format!("{} (NFC {nfc}, ignore_merges {})", quoted(&patterns.join("  ")), options.ignore_merges);
             cannot("pre_tokenizer", &format!("the splitting rule of one of {names}"), &found)
         })?;
     written.model = "gpt2".to_owned();
     written.pre = Some(rule.names[0].to_owned());
-    written.merges = parts.merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
+    written.merges = merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
     Ok(())
 }
 
-fn sentence_piece(parts: &Parts, written: &mut GgufVocabulary) -> Result<(), Error> {
+fn sentence_piece(parts: &Parts, merges: &Merges, written: &mut GgufVocabulary) -> Result<(), Error> {
     written.model = "llama".to_owned();
     let ids: HashMap<&str, u32> = parts.entries.iter().map(|entry| (entry.text.as_str(), entry.id)).collect();
     // The score of a piece is minus its place among the pieces that merging makes, best first.
     written.scores = vec![0.0; written.tokens.len()];
     let mut scored = BTreeSet::new();
-    for (left, right) in &parts.merges {
+    for (left, right) in merges {
         if let Some(id) = ids.get(format!("{left}{right}").as_str())
             && scored.insert(*id)
         {
@@ -150,9 +173,40 @@ fn sentence_piece(parts: &Parts, written: &mut GgufVocabulary) -> Result<(), Err
         }
     }
     let again = merges_from_scores(&parts.entries, &written.scores);
-    if made(&parts.merges) != made(&again) || parts.merges.len() != again.len() {
+    if made(merges) != made(&again) || merges.len() != again.len() {
         return Err(cannot("model.merges", "merges in the order of scores of pieces", "merges in another order"));
     }
+    Ok(())
+}
+
+/// Marks the beginnings of words instead of the pieces that go on. How text is normalised and split GGUF does not say: its readers do as
+/// the first model of this kind did.
+fn words(parts: &Parts, options: &WordOptions, written: &mut GgufVocabulary) -> Result<(), Error> {
+    if options.continuing_prefix != CONTINUING {
+        return Err(cannot("model.continuing_subword_prefix", "`##`", &quoted(&options.continuing_prefix)));
+    }
+    if options.most_characters != LONGEST_WORD {
+        let wanted = LONGEST_WORD.to_string();
+        return Err(cannot("model.max_input_chars_per_word", &wanted, &options.most_characters.to_string()));
+    }
+    let is_usual = |normalizer: &BertNormalizer| {
+        normalizer.clean_text && normalizer.handle_chinese_chars && normalizer.lowercase && normalizer.strip_accents != Some(false)
+    };
+    let normalised = matches!(&parts.normalizer, Some(NormalizerWrapper::BertNormalizer(normalizer)) if is_usual(normalizer));
+    if !normalised || keeps_capitals(&parts.entries) {
+        return Err(cannot("normalizer", "`BertNormalizer` with all its steps, capitals made small", "another one"));
+    }
+    if !matches!(parts.steps[..], [SplitStep::Library(PreTokenizerWrapper::BertPreTokenizer(_))]) {
+        return Err(cannot("pre_tokenizer", "`BertPreTokenizer`", "another one"));
+    }
+    for Entry { id, text, kind } in parts.entries.iter().filter(|entry| entry.kind != TokenKind::Control) {
+        written.tokens[*id as usize] = match text.strip_prefix(CONTINUING) {
+            Some(rest) if *kind == TokenKind::Ordinary => rest.to_owned(),
+            _ => format!("{SPACE_MARK}{text}"),
+        };
+    }
+    written.model = "bert".to_owned();
+    written.unknown = parts.entries.iter().find(|entry| entry.text == options.unk_token).map(|entry| entry.id);
     Ok(())
 }
 

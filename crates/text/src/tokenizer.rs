@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use glassbox_checkpoint::Checkpoint;
 use serde_json::{Map, Value};
-use tokenizers::models::bpe::BPE;
-use tokenizers::{AddedVocabulary, Model, NormalizerWrapper, OffsetType};
+use tokenizers::{AddedVocabulary, Model, ModelWrapper, NormalizerWrapper, OffsetType};
 
 use crate::alphabet::Alphabet;
 use crate::error::{Error, quoted};
-use crate::parts::{Framing, Parts};
+use crate::framing::{FramePart, Framing};
+use crate::parts::{Parts, Pieces};
 use crate::source::TextSource;
 use crate::special::SpecialMatcher;
 use crate::split::SplitStep;
-use crate::vocabulary::{TokenKind, Vocabulary, merging_model, readings};
+use crate::vocabulary::{TokenKind, Vocabulary, library_model, readings};
 
 /// Largest text of one call, in bytes; the library keeps some 50 bytes for each.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -39,7 +39,8 @@ pub struct Encoded {
     ///
     /// They are disjoint, and they cover the text. Two exceptions: a token for which the text has no byte (a space that
     /// the tokenizer puts in front) is empty, and all tokens of a character that normalisation rewrote carry the whole
-    /// range of that character.
+    /// range of that character. A vocabulary of words ([`Alphabet::Words`]) drops white space and control characters: there,
+    /// no token covers them.
     pub ranges: Vec<Range<usize>>,
 }
 
@@ -51,12 +52,12 @@ pub struct Tokenizer {
     strips_first_space: bool,
     normalizer: Option<NormalizerWrapper>,
     steps: Vec<SplitStep>,
-    model: BPE,
+    model: ModelWrapper,
     parse: AddedVocabulary,
     literal: AddedVocabulary,
     vocabulary: Vocabulary,
     pub(crate) specials: SpecialMatcher,
-    framing: Framing,
+    pub(crate) framing: Framing,
 }
 
 impl std::fmt::Debug for Tokenizer {
@@ -94,15 +95,20 @@ impl Tokenizer {
         let mut framing = parts.framing;
         framing.ends.sort_unstable();
         framing.ends.dedup();
-        let vocabulary = Vocabulary::new(&parts.entries, parts.alphabet, &parts.place)?;
+        let continuing_prefix = match &parts.pieces {
+            Pieces::Merged { .. } => None,
+            Pieces::Longest(options) => Some(options.continuing_prefix.as_str()),
+        };
+        let vocabulary = Vocabulary::new(&parts.entries, parts.alphabet, continuing_prefix, &parts.place)?;
         let known = |id: &u32| (*id as usize) < vocabulary.len();
-        for id in framing.prefix.iter().chain(&framing.suffix).chain(&framing.bos).chain(&framing.eos) {
+        let of_pair = framing.pair.iter().flat_map(FramePart::special_ids);
+        for id in framing.prefix.iter().chain(&framing.suffix).chain(&framing.bos).chain(&framing.eos).chain(of_pair) {
             if !known(id) {
                 return Err(Error::tokenizer(parts.place, format!("BOS and EOS ids below {}", vocabulary.len()), id.to_string()));
             }
         }
         framing.ends.retain(known);
-        let model = merging_model(&parts.entries, parts.merges, &parts.options, &parts.place)?;
+        let model = library_model(&parts.entries, parts.pieces, &parts.place)?;
         let specials = SpecialMatcher::new(&parts.added)?;
         let place = format!("{}: added tokens", parts.place);
         let readings = readings(parts.added, parts.normalizer.as_ref(), &place)?;
@@ -180,6 +186,9 @@ impl Tokenizer {
     /// Sharpens the library's ranges, which for a part of a character span the whole character, and closes gaps where
     /// normalisation dropped characters.
     fn exact_ranges(&self, text: &str, ids: &[u32], coarse: &[(usize, usize)]) -> Vec<Range<usize>> {
+        if self.alphabet == Alphabet::Words {
+            return coarse.iter().map(|&(start, end)| start.min(text.len())..end.min(text.len()).max(start)).collect();
+        }
         let text = text.as_bytes();
         let mut cursor = 0;
         let mut ranges: Vec<Range<usize>> = Vec::with_capacity(ids.len());
@@ -220,7 +229,8 @@ impl Tokenizer {
         Some(text.len() - rest.len())
     }
 
-    /// The exact bytes of a token; empty for an id without a token.
+    /// The exact bytes of a token; empty for an id without a token. In a vocabulary of words, those that do not go on a word begin with a
+    /// space.
     ///
     /// The bytes of a text's tokens in a row are the text, but for a space that the tokenizer put in front and for
     /// characters that it normalised.
@@ -233,7 +243,8 @@ impl Tokenizer {
         self.vocabulary.kind(id)
     }
 
-    /// A name for people: the text of control and unused tokens, and of others their bytes as text.
+    /// A name for people: the text of control and unused tokens, and of others their bytes as text; in a vocabulary of words, each as it
+    /// is written there (`##ing`).
     pub fn token_name(&self, id: u32) -> String {
         match self.vocabulary.name(id) {
             Some(name) => name.to_owned(),
@@ -323,7 +334,7 @@ impl Tokenizer {
         &self.framing.prefix
     }
 
-    /// The ids that the tokenizer would put after a text. A prompt is to be continued, so this crate never adds them.
+    /// The ids that the tokenizer puts after a text. A prompt is to be continued, so only [`Tokenizer::encode_framed`] adds them.
     pub fn suffix_ids(&self) -> &[u32] {
         &self.framing.suffix
     }

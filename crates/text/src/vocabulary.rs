@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use tokenizers::models::bpe::{BPE, BpeTrainer, Merges, Vocab};
-use tokenizers::{AddedToken, AddedVocabulary, Model, NormalizerWrapper};
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::{AddedToken, AddedVocabulary, Model, ModelWrapper, NormalizerWrapper};
 
 use crate::alphabet::{Alphabet, byte_of_fallback};
 use crate::error::{Error, quoted};
+use crate::parts::Pieces;
 
 /// What sort of token an id is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,20 @@ pub(crate) struct MergeOptions {
     pub(crate) ignore_merges: bool,
 }
 
+/// Options of cutting words into the longest pieces.
+#[derive(Debug, Clone)]
+pub(crate) struct WordOptions {
+    /// What a word becomes that cannot be cut into pieces, or has too many characters.
+    pub(crate) unk_token: String,
+    /// Stands before pieces that do not begin a word.
+    pub(crate) continuing_prefix: String,
+    /// A word with more characters is unknown.
+    pub(crate) most_characters: usize,
+}
+
+/// Longest word that is cut into pieces. Published models have 100, or 200; a word of `n` characters can take `n² / 2` look-ups.
+pub(crate) const MOST_CHARACTERS: usize = 512;
+
 /// All ids with their bytes and kinds.
 pub(crate) struct Vocabulary {
     bytes: Vec<u8>,
@@ -53,7 +69,9 @@ const MAX_IDS: u32 = 4_000_000;
 
 impl Vocabulary {
     /// Collects entries; ids may be missing (they become unused) but not repeated.
-    pub(crate) fn new(entries: &[Entry], alphabet: Alphabet, place: &str) -> Result<Self, Error> {
+    ///
+    /// Where pieces inside a word have a `continuing_prefix`, the bytes of all others begin with a space, which the text need not have.
+    pub(crate) fn new(entries: &[Entry], alphabet: Alphabet, continuing_prefix: Option<&str>, place: &str) -> Result<Self, Error> {
         let Some(last) = entries.iter().map(|entry| entry.id).max() else {
             return Err(Error::tokenizer(place, "at least one token", "none"));
         };
@@ -76,6 +94,13 @@ impl Vocabulary {
             if let Some(entry) = entry {
                 match kind {
                     TokenKind::Unused => {}
+                    _ if let Some(prefix) = continuing_prefix => {
+                        let rest = entry.text.strip_prefix(prefix).filter(|_| kind == TokenKind::Ordinary);
+                        match rest {
+                            Some(rest) => vocabulary.bytes.extend_from_slice(rest.as_bytes()),
+                            None => vocabulary.bytes.extend([b" ", entry.text.as_bytes()].concat()),
+                        }
+                    }
                     TokenKind::UserDefined if alphabet == Alphabet::SentencePiece => {
                         vocabulary.bytes.extend(alphabet.bytes_of(&entry.text));
                     }
@@ -90,7 +115,7 @@ impl Vocabulary {
                         vocabulary.bytes.push(byte);
                     }
                 }
-                if matches!(kind, TokenKind::Control | TokenKind::Unused) {
+                if continuing_prefix.is_some() || matches!(kind, TokenKind::Control | TokenKind::Unused) {
                     vocabulary.names.insert(id, entry.text.clone());
                 }
             }
@@ -116,7 +141,7 @@ impl Vocabulary {
         self.kinds.get(id as usize).copied().unwrap_or(TokenKind::Unused)
     }
 
-    /// The text of a control or unused entry.
+    /// The text of a control or unused entry; of a vocabulary of words, the text of any entry.
     pub(crate) fn name(&self, id: u32) -> Option<&str> {
         self.names.get(&id).map(String::as_str)
     }
@@ -126,11 +151,17 @@ impl Vocabulary {
     }
 }
 
-/// Builds the merging model, after checking what the library would panic on.
-///
-/// Control tokens of more than one character are left out, so that no text can be merged into one.
-pub(crate) fn merging_model(entries: &[Entry], merges: Merges, options: &MergeOptions, place: &str) -> Result<BPE, Error> {
-    let is_unk = |text: &str| options.unk_token.as_deref() == Some(text);
+/// Builds the library's model, after checking what it would panic on.
+pub(crate) fn library_model(entries: &[Entry], pieces: Pieces, place: &str) -> Result<ModelWrapper, Error> {
+    match pieces {
+        Pieces::Merged { merges, options } => merging_model(entries, merges, &options, place).map(ModelWrapper::BPE),
+        Pieces::Longest(options) => word_model(entries, options, place).map(ModelWrapper::WordPiece),
+    }
+}
+
+/// The tokens that text can become: control tokens of more than one character are left out, so that no text can become one.
+fn reachable(entries: &[Entry], unk_token: Option<&str>, place: &str) -> Result<Vocab, Error> {
+    let is_unk = |text: &str| unk_token == Some(text);
     let vocab: Vocab = entries
         .iter()
         .filter(|entry| match entry.kind {
@@ -140,11 +171,27 @@ pub(crate) fn merging_model(entries: &[Entry], merges: Merges, options: &MergeOp
         })
         .map(|entry| (entry.text.clone(), entry.id))
         .collect();
-    if let Some(unk) = &options.unk_token
-        && !vocab.contains_key(unk)
-    {
-        return Err(Error::tokenizer(format!("{place}.unk_token"), "a token of the vocabulary", quoted(unk)));
+    match unk_token {
+        Some(unk) if !vocab.contains_key(unk) => {
+            Err(Error::tokenizer(format!("{place}.unk_token"), "a token of the vocabulary", quoted(unk)))
+        }
+        _ => Ok(vocab),
     }
+}
+
+fn word_model(entries: &[Entry], options: WordOptions, place: &str) -> Result<WordPiece, Error> {
+    let vocab = reachable(entries, Some(&options.unk_token), place)?;
+    WordPiece::builder()
+        .vocab(vocab)
+        .unk_token(options.unk_token)
+        .continuing_subword_prefix(options.continuing_prefix)
+        .max_input_chars_per_word(options.most_characters)
+        .build()
+        .map_err(|error| Error::tokenizer(place, "a usable WordPiece model", error.to_string()))
+}
+
+fn merging_model(entries: &[Entry], merges: Merges, options: &MergeOptions, place: &str) -> Result<BPE, Error> {
+    let vocab = reachable(entries, options.unk_token.as_deref(), place)?;
     let control: HashSet<&str> = entries.iter().filter(|entry| entry.kind == TokenKind::Control).map(|entry| entry.text.as_str()).collect();
     let mut usable = Merges::with_capacity(merges.len());
     for (rank, (left, right)) in merges.into_iter().enumerate() {

@@ -7,6 +7,6 @@ use crate::{Outcome, terminal};
 
 pub(crate) fn run(command: &Explain) -> Outcome {
     let opened = Opened::open(&command.model.or_named(command.named.as_deref()))?;
-    terminal::print(&glassbox_model::explain(opened.model.blueprint()))?;
+    terminal::print(&glassbox_model::explain(opened.blueprint()))?;
     Ok(Exit::Success)
 }

@@ -40,6 +40,7 @@ struct Token {
 pub(crate) fn run(command: &Generate) -> Outcome {
     signals::listen();
     let opened = Opened::open(&command.model)?;
+    let model = opened.decoder()?;
     let prompt = opened.read(&command.text, command.chat, command.system.as_deref())?;
     let tokenizer = opened.tokenizer()?;
     let settings = Settings {
@@ -58,12 +59,11 @@ pub(crate) fn run(command: &Generate) -> Outcome {
     settings.sampling.check().map_err(Failure::usage)?;
     let context = context_for(command, &opened, &prompt);
     let mut session = opened.session(context, Windows::Ring)?;
-    let mut generation =
-        Generation::new(&opened.model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(|error| {
-            let too_long = matches!(error, GenerationError::PromptTooLong { .. }) && command.context.is_none();
-            let failure = failure(&opened, &prompt.ids, error);
-            if too_long { failure.hint(opened.made_for_hint()) } else { failure }
-        })?;
+    let mut generation = Generation::new(model, tokenizer, &opened.workers, &mut session, &prompt.ids, &settings).map_err(|error| {
+        let too_long = matches!(error, GenerationError::PromptTooLong { .. }) && command.context.is_none();
+        let failure = failure(&opened, &prompt.ids, error);
+        if too_long { failure.hint(opened.made_for_hint()) } else { failure }
+    })?;
     let mut tokens = Vec::new();
     let mut interrupted = false;
     let mut ids = prompt.ids.clone();

@@ -3,14 +3,14 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use glassbox_anatomy::{Observer, SitePattern};
+use glassbox_anatomy::SitePattern;
 use glassbox_lens::{AttentionStatistics, Capture, HeadMaps, HeadRef, HeadStatistics, NextTokens, Panel, choose_heads};
 use glassbox_model::{Rows, Windows};
 use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
 
 use crate::args::Inspect;
 use crate::exit::{Exit, Failure};
-use crate::opened::{Opened, Read};
+use crate::opened::{Engine, Opened, Read};
 use crate::{Outcome, not_finite, output, terminal};
 
 /// Cells along the edge of a drawn map; more than about two a pixel column would not be seen.
@@ -22,9 +22,14 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
     }
     let patterns = patterns(&command.site)?;
     let opened = Opened::open(&command.model)?;
-    if let Some(context) = command.context {
+    match (command.context, &opened.engine) {
         // A context that could never be had is refused, however short the prompt.
-        opened.session(context.get(), Windows::Whole)?;
+        (Some(context), Engine::Decoder(_)) => drop(opened.session(context.get(), Windows::Whole)?),
+        (Some(context), Engine::Encoder(_)) if context.get() > opened.made_for() => {
+            let message = format!("--context wants {context} tokens, and the model has positions for {}", opened.made_for());
+            return Err(Failure::usage(anyhow::anyhow!(message)));
+        }
+        _ => {}
     }
     let prompt = match &command.text {
         Some(text) => opened.read(text, command.chat, command.system.as_deref())?,
@@ -54,13 +59,13 @@ fn patterns(sites: &[String]) -> Result<Vec<SitePattern>, Failure> {
 
 fn save_sites(command: &Inspect, patterns: Vec<SitePattern>, out: &Path, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
     let mut capture = Capture::new(patterns, command.out_limit_mib.saturating_mul(1 << 20));
-    let logits = watch(opened, prompt, Rows::All, &mut capture)?;
+    let numbers = opened.watch(&prompt.ids, Rows::All, &mut capture)?;
     output::write(out, &capture.safetensors().map_err(Failure::usage)?)?;
     if command.site.iter().any(|site| site == "*") && !command.site.iter().any(|site| site.starts_with("blocks.")) {
         terminal::remark("`*` chooses the sites outside the blocks; `*,blocks.*.*` chooses all");
     }
     // The file is written all the same: it is what one needs to find where such numbers come from.
-    not_finite::check_logits(opened, &prompt.ids, &logits)
+    not_finite::check(opened, &prompt.ids, &numbers)
 }
 
 fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure> {
@@ -89,20 +94,24 @@ fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure
 
 fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspection, Failure> {
     let tokens = prompt.ids.len();
-    let windows = opened.model.blueprint().layers.iter().map(|layer| layer.window.keys()).collect();
+    let blueprint = opened.blueprint();
+    let windows = blueprint.layers.iter().map(|layer| layer.window.keys()).collect();
     let mut all_rows = AttentionStatistics::new(0..tokens, Vec::new()).with_windows(windows);
+    if let Engine::Encoder(_) = opened.engine {
+        all_rows = all_rows.in_both_directions();
+    }
     let ranges = prompt.spans.iter().map(|span| span.first_token..span.first_token + span.tokens).collect();
     let mut last_row = AttentionStatistics::new(tokens.saturating_sub(1)..tokens, ranges);
-    let logits = watch(opened, prompt, Rows::Last, &mut Panel::new(vec![&mut all_rows, &mut last_row]))?;
-    not_finite::check_logits(opened, &prompt.ids, &logits)?;
+    let numbers = opened.watch(&prompt.ids, Rows::Last, &mut Panel::new(vec![&mut all_rows, &mut last_row]))?;
+    not_finite::check(opened, &prompt.ids, &numbers)?;
     let heads = all_rows.finish();
     not_finite::check_heads(opened, &prompt.ids, &heads)?;
     let chosen = chosen_heads(command, &heads)?;
     let refs: Vec<HeadRef> = chosen.iter().map(|(head, _)| *head).collect();
     let mut maps = HeadMaps::new(&refs, tokens, MAX_EDGE);
-    watch(opened, prompt, Rows::None, &mut maps)?;
-    let next = NextTokens::of(&logits, command.top);
-    let blueprint = opened.model.blueprint();
+    opened.watch(&prompt.ids, Rows::None, &mut maps)?;
+    // An encoder gives vectors: no token comes next.
+    let next = opened.decoder().ok().map(|_| NextTokens::of(&numbers, command.top));
     Ok(Inspection {
         format: Inspection::FORMAT.to_owned(),
         version: glassbox_record::FORMAT_VERSION,
@@ -117,8 +126,8 @@ fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspecti
         tokens: prompt.tokens.clone(),
         spans: prompt.spans.clone(),
         next: next
-            .top
             .iter()
+            .flat_map(|next| &next.top)
             .map(|token| NextTokenRow {
                 id: token.id,
                 text: opened.token_text(token.id),
@@ -126,7 +135,7 @@ fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspecti
                 probability: token.log_probability.exp(),
             })
             .collect(),
-        next_entropy_nats: next.entropy_nats,
+        next_entropy_nats: next.as_ref().map(|next| next.entropy_nats),
         heads: heads.iter().zip(last_row.finish()).map(|(all, last)| summary(all, last)).collect(),
         maps: maps
             .finish()
@@ -177,9 +186,4 @@ fn chosen_heads(command: &Inspect, heads: &[HeadStatistics]) -> Result<Vec<(Head
         }
         None => Ok(chosen),
     }
-}
-
-fn watch(opened: &Opened, prompt: &Read, rows: Rows, observer: &mut dyn Observer) -> Result<Vec<f32>, Failure> {
-    let mut session = opened.session(prompt.ids.len().max(1), Windows::Whole)?;
-    Ok(session.prompt_observed(&opened.model, &prompt.ids, rows, &opened.workers, observer)?)
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use glassbox_checkpoint::{CachedModel, Checkpoint, Usable, models_in};
-use glassbox_model::Model;
+use glassbox_model::Encoder;
 use glassbox_text::{ChatTemplate, Tokenizer};
 use serde::Serialize;
 
 use super::pull;
 use crate::args::{ModelChoice, Models};
 use crate::exit::{Exit, Failure};
-use crate::opened::{Opened, hub_cache};
+use crate::opened::{Engine, Opened, hub_cache};
 use crate::{Outcome, specimen, terminal};
 
 pub(crate) fn run(command: &Models) -> Outcome {
@@ -52,10 +52,7 @@ fn list(folder: &Path, json: bool) -> Outcome {
         return Err(Failure::usage(anyhow::anyhow!("`{}`: wanted a folder with models, found {}", folder.display(), found_at(folder))));
     }
     for local in models_in(folder)? {
-        let (usable, note) = match cannot_be_run(&local.path) {
-            None => (true, String::new()),
-            Some(reason) => (false, reason),
-        };
+        let (usable, note) = run_with(&local.path);
         let bytes = std::fs::metadata(&local.path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         models.push(Listed { model: local.path.display().to_string(), place: folder.display().to_string(), bytes, usable, note });
     }
@@ -77,13 +74,17 @@ fn list(folder: &Path, json: bool) -> Outcome {
     Ok(Exit::Success)
 }
 
-/// Why a model cannot be run, told from its headers and settings; none where they say that it can.
-fn cannot_be_run(path: &Path) -> Option<String> {
+/// Whether a model can be run, told from its headers and settings, and what there is to say about that.
+fn run_with(path: &Path) -> (bool, String) {
     let checkpoint = match Checkpoint::open(path) {
         Ok(checkpoint) => checkpoint,
-        Err(error) => return Some(cannot_be_opened(&error.to_string())),
+        Err(error) => return (false, cannot_be_opened(&error.to_string())),
     };
-    Model::blueprint_of(&checkpoint).err().map(|error| format!("cannot be run: {}", without_remedy(&error.to_string())))
+    match Encoder::reads(&checkpoint) {
+        Ok(false) => (true, String::new()),
+        Ok(true) => (true, "an encoder: for `embed` and `inspect`".to_owned()),
+        Err(error) => (false, format!("cannot be run: {}", without_remedy(&error.to_string()))),
+    }
 }
 
 fn cannot_be_opened(reason: &str) -> String {
@@ -114,10 +115,14 @@ fn found_at(path: &Path) -> String {
 }
 
 fn note(cached: &CachedModel) -> (bool, String) {
-    let usable = |path: &Path, note: String| cannot_be_run(path).map_or((true, note), |reason| (false, reason));
+    let usable = |path: &Path, file: &str| match run_with(path) {
+        (true, note) if note.is_empty() => (true, file.to_owned()),
+        (true, note) if !file.is_empty() => (true, format!("{file}, {note}")),
+        said => said,
+    };
     match &cached.usable {
-        Usable::Folder => usable(&cached.folder, String::new()),
-        Usable::Gguf(files) if files.len() == 1 => usable(&cached.folder.join(&files[0]), files[0].clone()),
+        Usable::Folder => usable(&cached.folder, ""),
+        Usable::Gguf(files) if files.len() == 1 => usable(&cached.folder.join(&files[0]), &files[0]),
         Usable::Gguf(files) => (true, files.join(", ")),
         Usable::No(reason) => (false, cannot_be_opened(reason)),
         _ => (false, "unknown to this version".to_owned()),
@@ -135,7 +140,8 @@ struct Info {
     parameters: u64,
     bytes: u64,
     storage: Vec<Share>,
-    cache_bytes_per_token: u64,
+    /// None for an encoder, which keeps nothing for later tokens.
+    cache_bytes_per_token: Option<u64>,
     tokenizer: String,
     chat_template: bool,
     blake3: String,
@@ -158,18 +164,21 @@ fn info(choice: &ModelChoice, json: bool) -> Outcome {
         .into_iter()
         .map(|share| Share { storage: share.storage, tensors: share.tensors, numbers: share.numbers, bytes: share.bytes })
         .collect();
-    let layers = opened.model.cache_layers();
+    // Keys and values, four bytes each.
+    let cache_bytes_per_token = match &opened.engine {
+        Engine::Decoder(model) => Some(model.cache_layers().iter().map(|layer| 2 * 4 * (layer.kv_heads * layer.d_head) as u64).sum()),
+        Engine::Encoder(_) => None,
+    };
     let info = Info {
         format: "glassbox-model",
         version: 1,
         model: opened.name.clone(),
         description: opened.description(),
-        context_tokens: opened.model.blueprint().context,
+        context_tokens: opened.made_for(),
         parameters: storage.iter().map(|share| share.numbers).sum(),
         bytes: opened.checkpoint.bytes_total(),
         storage,
-        // Keys and values, four bytes each.
-        cache_bytes_per_token: layers.iter().map(|layer| 2 * 4 * (layer.kv_heads * layer.d_head) as u64).sum(),
+        cache_bytes_per_token,
         tokenizer: match Tokenizer::open(&opened.checkpoint) {
             Ok(tokenizer) => format!("{} tokens", tokenizer.vocab_size()),
             Err(error) => format!("none: {error}"),
@@ -191,7 +200,9 @@ fn info(choice: &ModelChoice, json: bool) -> Outcome {
         table.add_row([share.storage.as_str(), &format!("{} tensors, {}, {percent:.0} %", share.tensors, size(share.bytes))]);
     }
     table.add_row(["context", &format!("{} tokens", info.context_tokens)]);
-    table.add_row(["cache", &format!("{} bytes a token (f32)", info.cache_bytes_per_token)]);
+    if let Some(bytes) = info.cache_bytes_per_token {
+        table.add_row(["cache", &format!("{bytes} bytes a token (f32)")]);
+    }
     table.add_row(["tokenizer", &info.tokenizer]);
     table.add_row(["chat template", if info.chat_template { "yes" } else { "no" }]);
     table.add_row(["BLAKE3", &info.blake3]);

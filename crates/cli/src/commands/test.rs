@@ -10,7 +10,7 @@ use glassbox_suite::{BUILT_IN_SUITES, Destination, Suite, SuiteError, Surroundin
 
 use crate::args::{RunChoice, Test};
 use crate::exit::{Exit, Failure};
-use crate::opened::Opened;
+use crate::opened::{Engine, Opened};
 use crate::{Outcome, clock, signals, terminal};
 
 pub(crate) fn run(command: &Test) -> Outcome {
@@ -37,6 +37,7 @@ pub(crate) fn open_suite(name: &str) -> Result<Suite, Failure> {
 /// Runs the suite, writes the reports, prints the verdicts.
 pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) -> Outcome {
     let lang = choice.language.lang;
+    opened.decoder()?;
     if let Some(limit) = choice.limit {
         suite.limit_items(limit);
     }
@@ -51,7 +52,8 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
         check_limit(folder, planned)?;
     }
     opened.tokenizer().map_err(|failure| failure.hint("a suite asks in words: put the model's tokenizer.json beside its weights"))?;
-    let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, opened.model, opened.workers, opened.memory_limit);
+    let Engine::Decoder(model) = opened.engine else { return Err(Failure::internal(anyhow::anyhow!("an encoder came to be asked"))) };
+    let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, model, opened.workers, opened.memory_limit);
     let subject = subject.map_err(Failure::usage)?.with_kv_type(opened.kv_type);
     let bar = terminal::progress(0, "asking", choice.quiet);
     let begun = std::cell::Cell::new(false);

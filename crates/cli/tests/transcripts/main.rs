@@ -2,6 +2,7 @@
 
 mod benching;
 mod desk;
+mod embedding;
 mod generating;
 mod helping;
 mod inspecting;

@@ -23,6 +23,7 @@ mod qwen2;
 mod qwen3;
 mod reading;
 mod rotary;
+pub(crate) mod sentence;
 mod writing;
 
 use glassbox_checkpoint::{Checkpoint, CheckpointKind, Expected, Settings};

@@ -13,6 +13,7 @@ mod prefix;
 mod published;
 mod refusals;
 mod same_bits;
+mod sentences;
 mod stretched;
 mod tiny;
 mod twins;

@@ -29,7 +29,8 @@ struct Page<'a> {
     model: &'a str,
     description: &'a str,
     token_count: String,
-    next_explained: String,
+    /// None for an encoder, which has no next token.
+    next_explained: Option<String>,
     next: Vec<Next>,
     tokens: String,
     tokens_left_out: Option<String>,
@@ -91,7 +92,7 @@ pub(crate) fn html(inspection: &Inspection, t: &Texts) -> Result<String, ReportE
         model: &inspection.model.name,
         description: &inspection.model.description,
         token_count: t.with("token-count", &[("count", &count)]),
-        next_explained: t.with("next-explained", &[("entropy", &format!("{:.3}", inspection.next_entropy_nats))]),
+        next_explained: inspection.next_entropy_nats.map(|nats| t.with("next-explained", &[("entropy", &format!("{nats:.3}"))])),
         next: next(inspection),
         tokens: heat::plain(inspection.tokens.iter().take(MOST_TOKENS).map(|token| (token.text.as_str(), token.id))),
         tokens_left_out: left_out("tokens-left-out", count.saturating_sub(MOST_TOKENS)),

@@ -19,7 +19,9 @@ pub(crate) fn summary(inspection: &Inspection, t: &Texts, width: usize) -> Strin
     let _ = writeln!(text, "{}: {}", inspection.model.name, inspection.model.description);
     let _ = writeln!(text, "\n{}", t.with("token-count", &[("count", &inspection.tokens.len())]));
     tokens(&mut text, inspection, width);
-    let _ = writeln!(text, "\n{}", t.get("next-tokens"));
+    if inspection.next_entropy_nats.is_some() {
+        let _ = writeln!(text, "\n{}", t.get("next-tokens"));
+    }
     for token in &inspection.next {
         let name = label(&token.text, 20);
         let pad = " ".repeat(22_usize.saturating_sub(name.width()));

@@ -34,7 +34,7 @@ pub(crate) fn inspection(text: &str, tokens: usize, cell_tokens: usize) -> Inspe
         tokens: (0..tokens).map(|id| TokenText { id: id as u32, text: text.to_owned() }).collect(),
         spans: vec![span(text), span("question")],
         next: vec![NextTokenRow { id: 3, text: text.to_owned(), logit: 1.5, probability: 0.75 }],
-        next_entropy_nats: 1.25,
+        next_entropy_nats: Some(1.25),
         heads: (0..24).map(head).collect(),
         maps: (0..12).map(map).collect(),
     }

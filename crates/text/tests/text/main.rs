@@ -8,4 +8,5 @@ mod showing;
 mod specimen;
 mod support;
 mod templates;
+mod words;
 mod written;

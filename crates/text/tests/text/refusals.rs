@@ -39,8 +39,9 @@ fn an_option_that_is_not_honoured_is_refused_by_name() {
     check(&refused_json(|json| json["model"]["dropout"] = 0.1.into()), &["model.dropout", "0.1"]);
     check(&refused_json(|json| json["model"]["continuing_subword_prefix"] = "##".into()), &["continuing_subword_prefix", "##"]);
     check(&refused_json(|json| json["model"]["end_of_word_suffix"] = "</w>".into()), &["end_of_word_suffix"]);
-    check(&refused_json(|json| json["model"]["type"] = "WordPiece".into()), &["model.type", "wanted `BPE`", "WordPiece"]);
-    check(&refused_json(|json| json["normalizer"] = json!({"type": "BertNormalizer"})), &["normalizer.type", "BertNormalizer"]);
+    check(&refused_json(|json| json["model"]["type"] = "WordPiece".into()), &["model.type", "wanted `BPE` or", "WordPiece"]);
+    check(&refused_json(|json| json["normalizer"] = json!({"type": "Nmt"})), &["normalizer.type", "Nmt"]);
+    check(&refused_json(|json| json["normalizer"] = json!({"type": "BertNormalizer"})), &["normalizer"]);
     check(&refused_json(|json| json["decoder"] = json!({"type": "WordPiece"})), &["decoder", "WordPiece"]);
     check(&refused_json(|json| json["post_processor"] = json!({"type": "BertProcessing"})), &["post_processor", "BertProcessing"]);
     check(&refused_json(|json| json["version"] = "2.0".into()), &["version", "2.0"]);
@@ -84,7 +85,8 @@ fn an_unknown_splitting_rule_is_refused_with_the_known_ones() {
 
 #[test]
 fn damaged_metadata_are_refused() {
-    check(&refused_gguf("qwen2", |metadata| metadata.model = "bert".to_owned()), &["`gpt2` or `llama`", "bert"]);
+    check(&refused_gguf("qwen2", |metadata| metadata.model = "t5".to_owned()), &["`gpt2`, `llama` or `bert`", "t5"]);
+    check(&refused_gguf("qwen2", |metadata| metadata.model = "bert".to_owned()), &["unknown_token_id", "[UNK]"]);
     check(&refused_gguf("qwen2", |metadata| metadata.tokens.clear()), &["token_type"]);
     check(&refused_gguf("qwen2", |metadata| metadata.merges.clear()), &["merges"]);
     check(&refused_gguf("qwen2", |metadata| metadata.merges[0] = "ab".to_owned()), &["merges[0]", "`ab`"]);

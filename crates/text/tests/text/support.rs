@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Names of the folders: byte-level ones first, then SentencePiece ones.
 pub(crate) const TOKENIZERS: [&str; 5] = ["gpt2", "llama3", "qwen2", "llama2", "gemma"];
 
-fn read(name: &str, file: &str) -> Vec<u8> {
+pub(crate) fn read(name: &str, file: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/tokenizers").join(name).join(file);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(command: &args::Bench) -> Outcome {
     let tests = plan.tests(context)?;
     let mut document = Document::new(command, &opened);
     let bar = terminal::progress((threads.len() + tests.len()) * repetitions, "load", false);
-    let outcome = Bench::new(&opened.model, &tests, repetitions, opened.memory_limit, signals::interrupted())
+    let outcome = Bench::new(opened.decoder()?, &tests, repetitions, opened.memory_limit, signals::interrupted())
         .and_then(|mut bench| measure(&mut bench, &tests, &bar, &mut document));
     drop(opened);
     let outcome = outcome.map_err(Failure::from).and_then(|()| load(command, &threads, &bar, &mut document));
@@ -114,8 +114,9 @@ fn load_once(command: &args::Bench, threads: usize) -> Result<[Spent; 2], Failur
     let watch = Stopwatch::start();
     let opened = Opened::open(&choice(command, threads))?;
     let open = watch.spent();
-    let mut cache = opened.model.new_cache(1, opened.memory_limit)?;
-    std::hint::black_box(opened.model.forward(&[0], &mut cache, Rows::Last, &opened.workers)?);
+    let model = opened.decoder()?;
+    let mut cache = model.new_cache(1, opened.memory_limit)?;
+    std::hint::black_box(model.forward(&[0], &mut cache, Rows::Last, &opened.workers)?);
     Ok([open, watch.spent()])
 }
 

@@ -32,7 +32,7 @@ struct Turn<'a> {
 
 pub(super) fn run(command: &args::Bench, threads: usize) -> Outcome {
     let opened = Opened::open(&super::choice(command, threads))?;
-    let mut bench = Bench::new(&opened.model, &[], 1, opened.memory_limit, signals::interrupted())?;
+    let mut bench = Bench::new(opened.decoder()?, &[], 1, opened.memory_limit, signals::interrupted())?;
     let mut prepared = None;
     say(&Ready { ready: concat!("glassbox ", env!("CARGO_PKG_VERSION")) })?;
     for line in std::io::stdin().lock().lines() {
