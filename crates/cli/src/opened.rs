@@ -107,6 +107,25 @@ fn allowance(text: &str) -> Result<Allowance, Failure> {
     Ok(Allowance { key: key.to_owned(), reason: reason.to_owned() })
 }
 
+impl Engine {
+    fn open(
+        checkpoint: &Checkpoint,
+        choice: &ModelChoice,
+        kernels: Kernels,
+        activations: Activations,
+        workers: &Workers,
+    ) -> Result<Self, Failure> {
+        if !Encoder::reads(checkpoint)? {
+            return Ok(Self::Decoder(Model::open_with(checkpoint, kernels, activations, workers)?));
+        }
+        if choice.kv_type != KvType::F32 {
+            let message = "an encoder keeps no keys and values for later: `--kv-type` says nothing to it; leave it out";
+            return Err(Failure::usage(anyhow::anyhow!(message)));
+        }
+        Ok(Self::Encoder(Encoder::open(checkpoint, kernels)?))
+    }
+}
+
 impl Opened {
     /// Opens the model that the user chose.
     pub(crate) fn open(choice: &ModelChoice) -> Result<Self, Failure> {
@@ -120,16 +139,13 @@ impl Opened {
             ActivationChoice::Exact => Activations::Exact,
         };
         let workers = Workers::new(threads(choice.threads));
-        let engine = if Encoder::reads(&checkpoint)? {
-            if choice.kv_type != KvType::F32 {
-                let message = "an encoder keeps no keys and values for later: `--kv-type` says nothing to it; leave it out";
-                return Err(Failure::usage(anyhow::anyhow!(message)));
-            }
-            Engine::Encoder(Encoder::open(&checkpoint, kernels)?)
-        } else {
-            Engine::Decoder(Model::open_with(&checkpoint, kernels, activations, &workers)?)
-        };
-        let tokenizer = Tokenizer::open(&checkpoint);
+        // Large vocabularies take as long as the weights: both are read at once.
+        let (engine, tokenizer) = std::thread::scope(|scope| {
+            let tokenizer = scope.spawn(|| Tokenizer::open(&checkpoint));
+            let engine = Engine::open(&checkpoint, choice, kernels, activations, &workers);
+            (engine, tokenizer.join().expect("reading a tokenizer never panics"))
+        });
+        let engine = engine?;
         Ok(Self {
             name: choice.model.clone(),
             checkpoint,

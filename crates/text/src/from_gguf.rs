@@ -1,7 +1,6 @@
 //! Building a tokenizer from the `tokenizer.*` metadata of a GGUF file.
 
-use std::collections::HashMap;
-
+use ahash::AHashMap;
 use serde_json::{Map, Value, json};
 use tokenizers::models::bpe::Merges;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
@@ -10,7 +9,7 @@ use tokenizers::{AddedToken, NormalizerWrapper, PreTokenizerWrapper};
 use crate::alphabet::{Alphabet, SPACE_MARK, byte_of_fallback};
 use crate::error::{Error, quoted};
 use crate::framing::Framing;
-use crate::parts::{Parts, Pieces};
+use crate::parts::{MergeOrigin, Parts, Pieces};
 use crate::source::{GgufVocabulary, token_type};
 use crate::split::{SplitStep, pre_rule};
 use crate::vocabulary::{Entry, MergeOptions, TokenKind, WordOptions};
@@ -137,7 +136,11 @@ fn byte_level(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32, Add
         place: PLACE.to_owned(),
         framing: framing(source, &entries, rule.adds_bos)?,
         entries,
-        pieces: Pieces::Merged { merges, options: MergeOptions { ignore_merges: rule.ignore_merges, ..MergeOptions::default() } },
+        pieces: Pieces::Merged {
+            merges,
+            origin: MergeOrigin::List,
+            options: MergeOptions { ignore_merges: rule.ignore_merges, ..MergeOptions::default() },
+        },
         added,
         normalizer,
         steps,
@@ -178,6 +181,7 @@ fn sentence_piece(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32,
         framing: framing(source, &entries, true)?,
         pieces: Pieces::Merged {
             merges: merges_from_scores(&entries, &source.scores),
+            origin: MergeOrigin::Scores,
             options: MergeOptions { unk_token, fuse_unk: true, byte_fallback, ignore_merges: false },
         },
         entries,
@@ -248,45 +252,47 @@ fn words(source: &GgufVocabulary, entries: Vec<Entry>, added: Vec<(u32, AddedTok
 /// Merges that give the same ids as SentencePiece's "best score first": each way to cut a piece into two pieces,
 /// ordered by the score of the whole, then longer left parts first.
 ///
-/// Only ordinary pieces take part: text must not merge into control or byte tokens.
+/// Only ordinary pieces take part: text must not merge into control or byte tokens. All parts and wholes are tokens by construction.
 ///
 /// Source: the order of `transformers`' conversion of SentencePiece models.
 pub(crate) fn merges_from_scores(entries: &[Entry], scores: &[f32]) -> Merges {
-    struct Candidate<'a> {
+    struct Cut<'a> {
         score: f32,
         left_characters: usize,
         right_characters: usize,
+        /// Of the whole among `entries`, then the ids of the parts: the order where all else is equal.
+        order: (usize, u32, u32),
         left: &'a str,
         right: &'a str,
     }
     let ordinary = |entry: &&Entry| entry.kind == TokenKind::Ordinary;
-    let ids: HashMap<&str, u32> = entries.iter().filter(ordinary).map(|entry| (entry.text.as_str(), entry.id)).collect();
-    let mut candidates = Vec::new();
-    for entry in entries.iter().filter(ordinary) {
-        let first = candidates.len();
+    let ids: AHashMap<&str, u32> = entries.iter().filter(ordinary).map(|entry| (entry.text.as_str(), entry.id)).collect();
+    let mut cuts = Vec::new();
+    for (at_entry, entry) in entries.iter().enumerate().filter(|(_, entry)| ordinary(entry)) {
         let characters = entry.text.chars().count();
         for (left_characters, (at, _)) in entry.text.char_indices().enumerate().skip(1) {
             let (left, right) = entry.text.split_at(at);
-            if ids.contains_key(left) && ids.contains_key(right) {
-                candidates.push(Candidate {
+            if let (Some(left_id), Some(right_id)) = (ids.get(left), ids.get(right)) {
+                cuts.push(Cut {
                     score: scores[entry.id as usize],
                     left_characters,
                     right_characters: characters - left_characters,
+                    order: (at_entry, *left_id, *right_id),
                     left,
                     right,
                 });
             }
         }
-        candidates[first..].sort_by_key(|cut| (ids[cut.left], ids[cut.right]));
     }
-    candidates.sort_by(|a, b| {
+    cuts.sort_unstable_by(|a, b| {
         b.score
             .partial_cmp(&a.score)
             .expect("scores were checked to be finite")
             .then(b.left_characters.cmp(&a.left_characters))
             .then(b.right_characters.cmp(&a.right_characters))
+            .then(a.order.cmp(&b.order))
     });
-    candidates.into_iter().map(|cut| (cut.left.to_owned(), cut.right.to_owned())).collect()
+    cuts.into_iter().map(|cut| (cut.left.to_owned(), cut.right.to_owned())).collect()
 }
 
 fn framing(source: &GgufVocabulary, entries: &[Entry], adds_bos_by_default: bool) -> Result<Framing, Error> {

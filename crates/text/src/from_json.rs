@@ -9,7 +9,7 @@ use crate::alphabet::Alphabet;
 use crate::error::{Error, quoted};
 use crate::framing::framing;
 use crate::json_file::{Added, File, MergesPart, ModelPart, VocabPart};
-use crate::parts::{Parts, Pieces};
+use crate::parts::{MergeOrigin, Parts, Pieces};
 use crate::pipeline::{Decoding, check_word_decoder, decoding, normalizer, split_steps};
 use crate::source::JsonFiles;
 use crate::vocabulary::{Entry, MOST_CHARACTERS, MergeOptions, TokenKind, WordOptions};
@@ -120,7 +120,7 @@ fn pieces(model: ModelPart) -> Result<(Pieces, Vec<(String, u32)>), Error> {
                 byte_fallback: model.byte_fallback.unwrap_or(false),
                 ignore_merges: model.ignore_merges.unwrap_or(false),
             };
-            Ok((Pieces::Merged { merges, options }, ids))
+            Ok((Pieces::Merged { merges, origin: MergeOrigin::List, options }, ids))
         }
         (VocabPart::Ids(ids), None, Some("WordPiece")) => {
             let merging_only = [

@@ -25,7 +25,16 @@ pub(crate) struct Parts {
 /// How words become tokens.
 pub(crate) enum Pieces {
     /// Byte-pair encoding: characters are merged, best merge first.
-    Merged { merges: Merges, options: MergeOptions },
+    Merged { merges: Merges, origin: MergeOrigin, options: MergeOptions },
     /// WordPiece: the longest token that a word begins with, then the longest that its rest begins with.
     Longest(WordOptions),
+}
+
+/// Where merges come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MergeOrigin {
+    /// A list in the file, which may name anything.
+    List,
+    /// The scores of the pieces: parts and wholes are tokens by construction.
+    Scores,
 }

@@ -45,7 +45,7 @@ pub fn gguf_vocabulary(files: &JsonFiles, rows: usize) -> Result<GgufVocabulary,
             words(&parts, options, &mut written)?;
             vec![written]
         }
-        (Pieces::Merged { merges, options }, Alphabet::ByteLevel) => {
+        (Pieces::Merged { merges, options, .. }, Alphabet::ByteLevel) => {
             byte_level(&parts, merges, options, &mut written)?;
             vec![written]
         }

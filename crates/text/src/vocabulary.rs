@@ -8,7 +8,7 @@ use tokenizers::{AddedToken, AddedVocabulary, Model, ModelWrapper, NormalizerWra
 
 use crate::alphabet::{Alphabet, byte_of_fallback};
 use crate::error::{Error, quoted};
-use crate::parts::Pieces;
+use crate::parts::{MergeOrigin, Pieces};
 
 /// What sort of token an id is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Vocabulary {
 /// Builds the library's model, after checking what it would panic on.
 pub(crate) fn library_model(entries: &[Entry], pieces: Pieces, place: &str) -> Result<ModelWrapper, Error> {
     match pieces {
-        Pieces::Merged { merges, options } => merging_model(entries, merges, &options, place).map(ModelWrapper::BPE),
+        Pieces::Merged { merges, origin, options } => merging_model(entries, merges, origin, &options, place).map(ModelWrapper::BPE),
         Pieces::Longest(options) => word_model(entries, options, place).map(ModelWrapper::WordPiece),
     }
 }
@@ -190,34 +190,46 @@ fn word_model(entries: &[Entry], options: WordOptions, place: &str) -> Result<Wo
         .map_err(|error| Error::tokenizer(place, "a usable WordPiece model", error.to_string()))
 }
 
-fn merging_model(entries: &[Entry], merges: Merges, options: &MergeOptions, place: &str) -> Result<BPE, Error> {
+fn merging_model(entries: &[Entry], merges: Merges, origin: MergeOrigin, options: &MergeOptions, place: &str) -> Result<BPE, Error> {
     let vocab = reachable(entries, options.unk_token.as_deref(), place)?;
-    let control: HashSet<&str> = entries.iter().filter(|entry| entry.kind == TokenKind::Control).map(|entry| entry.text.as_str()).collect();
-    let mut usable = Merges::with_capacity(merges.len());
-    for (rank, (left, right)) in merges.into_iter().enumerate() {
-        let whole = format!("{left}{right}");
-        let missing = [&left, &right, &whole].into_iter().find(|part| !vocab.contains_key(*part));
-        match missing {
-            None => usable.push((left, right)),
-            // A merge into or out of a control token: text must not become control, and control never merges.
-            Some(part) if control.contains(part.as_str()) => {}
-            Some(part) => {
-                return Err(Error::tokenizer(
-                    format!("{place}.merges[{rank}]"),
-                    "parts and whole that are tokens of the vocabulary",
-                    format!("{} which is none", quoted(part)),
-                ));
-            }
-        }
-    }
+    let merges = match origin {
+        MergeOrigin::List => usable(merges, entries, &vocab, place)?,
+        MergeOrigin::Scores => merges,
+    };
     BPE::builder()
-        .vocab_and_merges(vocab, usable)
+        .vocab_and_merges(vocab, merges)
         .unk_token_if(options.unk_token.clone())
         .fuse_unk(options.fuse_unk)
         .byte_fallback(options.byte_fallback)
         .ignore_merges(options.ignore_merges)
         .build()
         .map_err(|error| Error::tokenizer(place, "a usable byte-pair model", error.to_string()))
+}
+
+/// The listed merges without those into or out of a control token: text must not become control, and control never merges.
+fn usable(mut merges: Merges, entries: &[Entry], vocab: &Vocab, place: &str) -> Result<Merges, Error> {
+    let control: HashSet<&str> = entries.iter().filter(|entry| entry.kind == TokenKind::Control).map(|entry| entry.text.as_str()).collect();
+    let mut whole = String::new();
+    let mut rank = 0_usize;
+    let mut unknown = None;
+    merges.retain(|(left, right)| {
+        whole.clear();
+        whole.extend([left.as_str(), right]);
+        let missing = [left, right, &whole].into_iter().find(|part| !vocab.contains_key(*part));
+        if let Some(part) = missing.filter(|part| unknown.is_none() && !control.contains(part.as_str())) {
+            unknown = Some((rank, part.clone()));
+        }
+        rank += 1;
+        missing.is_none()
+    });
+    match unknown {
+        None => Ok(merges),
+        Some((rank, part)) => Err(Error::tokenizer(
+            format!("{place}.merges[{rank}]"),
+            "parts and whole that are tokens of the vocabulary",
+            format!("{} which is none", quoted(&part)),
+        )),
+    }
 }
 
 /// Sets the unknown token only when there is one; the library's builder takes no option.
