@@ -34,18 +34,60 @@ pub struct Answer {
     pub finish: FinishReason,
     /// What the subject really read.
     pub prompt: PromptIntegrity,
-    /// Length of the answer in tokens.
-    pub answer_tokens: usize,
+    /// Length of the answer in tokens, where the subject tells it; what it thought before it answered is counted too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_tokens: Option<usize>,
     /// The likeliest first tokens of the answer in the raw distribution, best first; empty where the subject cannot show them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_token: Vec<TokenProbability>,
     /// How long it took.
     pub timing: Timing,
+    /// What an endpoint told beside the answer; none where the subject is no endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Box<RemoteAnswer>>,
+}
+
+/// What an endpoint told beside its answer, and how often it was asked. What it did not tell is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RemoteAnswer {
+    /// The model that answered, by its own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// `system_fingerprint`: changes with the server's weights, software or settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_fingerprint: Option<String>,
+    /// `finish_reason`, word for word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
+    /// What the model thought before it answered; never part of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Tokens of that thought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<usize>,
+    /// Tokens of the prompt that the server took from a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_prompt_tokens: Option<usize>,
+    /// What failed before this answer came, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<Retry>,
+}
+
+/// A request that failed and was sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// The kind of trouble.
+    pub class: FailureClass,
+    /// What happened, in words.
+    pub message: String,
+    /// Milliseconds waited before the next request.
+    pub waited_ms: u64,
 }
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FinishReason {
     /// The model ended its turn.
     EndOfTurn,
@@ -55,30 +97,43 @@ pub enum FinishReason {
     Length,
     /// The context was full.
     ContextFull,
+    /// A filter of the endpoint cut it off or left it out.
+    ContentFilter,
+    /// The model wanted to call a tool.
+    ToolCalls,
+    /// The endpoint did not say, or used a word of its own.
+    Unknown,
 }
 
 /// What the subject really read: a changed template or a lost first token changes answers and looks like a changed model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptIntegrity {
-    /// Hash of the rendered text, template included.
-    pub text: Digest,
+    /// Hash of the rendered text, template included, where the subject shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Digest>,
+    /// Hash of the request as it was sent, where it is the subject that renders it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Digest>,
     /// Hash of the token ids (each as 4 little-endian bytes), where the subject shows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Digest>,
-    /// Length of the prompt in tokens.
-    pub tokens: usize,
+    /// Length of the prompt in tokens, where the subject tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
     /// How often the beginning-of-sequence token occurs at the start; 0 where the model has none, above 1 is a fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bos_count: Option<usize>,
-    /// Whether a part of the prompt was cut away.
-    pub truncated: bool,
+    /// Whether a part of the prompt was cut away; none where that cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
 }
 
 /// A token and how likely it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenProbability {
-    /// Id in the vocabulary.
-    pub id: u32,
+    /// Id in the vocabulary, where the subject shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
     /// The text that it covers; bytes that are no text of their own are shown as the tokenizer shows them.
     pub text: String,
     /// Natural logarithm of its probability.
@@ -88,8 +143,9 @@ pub struct TokenProbability {
 /// How long an answer took. Never part of a verdict of this record's first checks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timing {
-    /// Milliseconds until the first token was known.
-    pub first_token_ms: f64,
+    /// Milliseconds until the first token was known; none where the answer came in one piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_ms: Option<f64>,
     /// Milliseconds until the answer ended.
     pub total_ms: f64,
 }
@@ -101,6 +157,9 @@ pub struct Failure {
     pub class: FailureClass,
     /// What happened, in words.
     pub message: String,
+    /// What failed before, in order, where the same was asked again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<Retry>,
 }
 
 /// Kinds of trouble, apart by who must act.
@@ -126,8 +185,14 @@ pub enum FailureClass {
     Rejected,
     /// Not enough memory for the cache.
     Memory,
-    /// A fault inside the subject.
+    /// A fault inside the subject; an endpoint whose answer is none of its interface has one too.
     Internal,
+    /// An earlier record does not hold this request.
+    NotRecorded,
+    /// The budget was spent before this was asked.
+    Budget,
+    /// Somebody stopped the run before an answer came.
+    Interrupted,
 }
 
 impl Outcome {
@@ -156,6 +221,9 @@ impl FailureClass {
             Self::Rejected => "rejected",
             Self::Memory => "memory",
             Self::Internal => "internal",
+            Self::NotRecorded => "not_recorded",
+            Self::Budget => "budget",
+            Self::Interrupted => "interrupted",
         }
     }
 }

@@ -31,7 +31,9 @@ mod verdict;
 mod whole;
 mod writer;
 
-pub use answer::{Answer, Attempt, Failure, FailureClass, FinishReason, Outcome, PromptIntegrity, Timing, TokenProbability};
+pub use answer::{
+    Answer, Attempt, Failure, FailureClass, FinishReason, Outcome, PromptIntegrity, RemoteAnswer, Retry, Timing, TokenProbability,
+};
 pub use digest::Digest;
 pub use error::RecordError;
 pub use event::Event;
@@ -47,5 +49,7 @@ pub use verdict::{Bound, GateVerdict, Interval, Metric, Point, Series, Status, T
 pub use whole::write_whole;
 pub use writer::{NewRun, Resumed, RunWriter};
 
-/// Version of every file that this crate writes, and the newest that it reads.
+/// Version of every file that this crate writes, and the newest that it reads, but for the attempts: see [`TRIALS_VERSION`].
 pub const FORMAT_VERSION: u32 = 1;
+/// Version of `trials.jsonl`. Since 2 an answer may leave out what an endpoint does not tell, such as the length of its prompt in tokens.
+pub const TRIALS_VERSION: u32 = 2;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, FORMAT_VERSION, RecordError, Timestamp};
+use crate::reader::FileKind;
+use crate::{Digest, RecordError, Timestamp};
 
 /// First line of every file of lines.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,8 +23,8 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    pub(crate) fn new(format: &str, run: &str) -> Self {
-        Self { format: format.to_owned(), version: u64::from(FORMAT_VERSION), run: run.to_owned(), derived_from: None }
+    pub(crate) fn new(kind: &FileKind, run: &str) -> Self {
+        Self { format: kind.format.to_owned(), version: u64::from(kind.version), run: run.to_owned(), derived_from: None }
     }
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct Lines<T> {
 
 impl<T: DeserializeOwned> Lines<T> {
     /// Opens a file and checks its header.
-    pub(crate) fn open(path: &Path, format: &str) -> Result<Self, RecordError> {
+    pub(crate) fn open(path: &Path, kind: &FileKind) -> Result<Self, RecordError> {
         let file = File::open(path).map_err(RecordError::io("open", path))?;
         let mut lines = Self {
             reader: BufReader::new(file),
@@ -62,11 +63,11 @@ impl<T: DeserializeOwned> Lines<T> {
         };
         let first = lines.next_whole()?.ok_or_else(|| lines.damaged("the header line is missing".to_owned()))?;
         let header: Header = serde_json::from_slice(&first).map_err(|error| lines.damaged(format!("the header is unreadable: {error}")))?;
-        if header.version > u64::from(FORMAT_VERSION) {
-            return Err(RecordError::Newer { path: path.to_owned(), found: header.version, newest: FORMAT_VERSION });
+        if header.version > u64::from(kind.version) {
+            return Err(RecordError::Newer { path: path.to_owned(), found: header.version, newest: kind.version });
         }
-        if header.format != format {
-            return Err(lines.damaged(format!("wanted format `{format}`, found `{}`", header.format)));
+        if header.format != kind.format {
+            return Err(lines.damaged(format!("wanted format `{}`, found `{}`", kind.format, header.format)));
         }
         lines.derived_from = header.derived_from;
         Ok(lines)

@@ -6,20 +6,21 @@ use serde::de::DeserializeOwned;
 
 use crate::lines::Lines;
 use crate::writer::plan_hash;
-use crate::{Attempt, Digest, FORMAT_VERSION, Look, Manifest, Outcome, PlannedTrial, RecordError, Score, Totals, Verdicts};
+use crate::{Attempt, Digest, FORMAT_VERSION, Look, Manifest, Outcome, PlannedTrial, RecordError, Score, TRIALS_VERSION, Totals, Verdicts};
 
-/// Name and format of a file of the run folder.
+/// Name, format and version of a file of the run folder.
 pub(crate) struct FileKind {
     pub(crate) name: &'static str,
     pub(crate) format: &'static str,
+    pub(crate) version: u32,
 }
 
-pub(crate) const MANIFEST: FileKind = FileKind { name: "manifest.json", format: "glassbox-run" };
-pub(crate) const PLAN: FileKind = FileKind { name: "plan.jsonl", format: "glassbox-plan" };
-pub(crate) const TRIALS: FileKind = FileKind { name: "trials.jsonl", format: "glassbox-trials" };
-pub(crate) const LOOKS: FileKind = FileKind { name: "looks.jsonl", format: "glassbox-looks" };
-pub(crate) const SCORES: FileKind = FileKind { name: "scores.jsonl", format: "glassbox-scores" };
-pub(crate) const VERDICTS: FileKind = FileKind { name: "verdicts.json", format: "glassbox-verdicts" };
+pub(crate) const MANIFEST: FileKind = FileKind { name: "manifest.json", format: "glassbox-run", version: FORMAT_VERSION };
+pub(crate) const PLAN: FileKind = FileKind { name: "plan.jsonl", format: "glassbox-plan", version: FORMAT_VERSION };
+pub(crate) const TRIALS: FileKind = FileKind { name: "trials.jsonl", format: "glassbox-trials", version: TRIALS_VERSION };
+pub(crate) const LOOKS: FileKind = FileKind { name: "looks.jsonl", format: "glassbox-looks", version: FORMAT_VERSION };
+pub(crate) const SCORES: FileKind = FileKind { name: "scores.jsonl", format: "glassbox-scores", version: FORMAT_VERSION };
+pub(crate) const VERDICTS: FileKind = FileKind { name: "verdicts.json", format: "glassbox-verdicts", version: FORMAT_VERSION };
 
 /// Reads a run, also one that is still being written or was killed.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl RunReader {
         if !path.is_file() {
             return Err(RecordError::NotARun { path: folder.to_owned() });
         }
-        Ok(Self { folder: folder.to_owned(), manifest: read_whole(&path, MANIFEST.format)? })
+        Ok(Self { folder: folder.to_owned(), manifest: read_whole(&path, &MANIFEST)? })
     }
 
     /// Folder of the run.
@@ -56,7 +57,7 @@ impl RunReader {
     ///
     /// Errors: a damaged file, or a plan that is not the one the manifest names.
     pub fn plan(&self) -> Result<Vec<PlannedTrial>, RecordError> {
-        let mut lines = Lines::open(&self.folder.join(PLAN.name), PLAN.format)?;
+        let mut lines = Lines::open(&self.folder.join(PLAN.name), &PLAN)?;
         let plan = lines.by_ref().collect::<Result<Vec<PlannedTrial>, _>>()?;
         if plan_hash(&plan)? != self.manifest.plan {
             return Err(lines.damaged("the plan is not the one that the manifest names".to_owned()));
@@ -66,7 +67,7 @@ impl RunReader {
 
     /// Every attempt, in the order of the file; a torn last line is left out.
     pub fn attempts(&self) -> Result<Vec<Attempt>, RecordError> {
-        Lines::open(&self.folder.join(TRIALS.name), TRIALS.format)?.collect()
+        Lines::open(&self.folder.join(TRIALS.name), &TRIALS)?.collect()
     }
 
     /// The attempt that counts of each trial: its first answer, else its last failure.
@@ -74,7 +75,7 @@ impl RunReader {
     /// Errors: as [`RunReader::attempts`], and an attempt of a trial that was never planned.
     pub fn outcomes(&self) -> Result<BTreeMap<Digest, Attempt>, RecordError> {
         let planned: std::collections::BTreeSet<Digest> = self.plan()?.into_iter().map(|trial| trial.id).collect();
-        let mut lines = Lines::<Attempt>::open(&self.folder.join(TRIALS.name), TRIALS.format)?;
+        let mut lines = Lines::<Attempt>::open(&self.folder.join(TRIALS.name), &TRIALS)?;
         let mut outcomes = BTreeMap::new();
         while let Some(attempt) = lines.next().transpose()? {
             if !planned.contains(&attempt.trial) {
@@ -91,7 +92,7 @@ impl RunReader {
 
     /// Every look, in the order of the file; a torn last line is left out.
     pub fn looks(&self) -> Result<Vec<Look>, RecordError> {
-        Lines::open(&self.folder.join(LOOKS.name), LOOKS.format)?.collect()
+        Lines::open(&self.folder.join(LOOKS.name), &LOOKS)?.collect()
     }
 
     /// How each answer was judged, in the order of the plan; none before the run is concluded.
@@ -100,7 +101,7 @@ impl RunReader {
         if !path.is_file() {
             return Ok(None);
         }
-        Lines::open(&path, SCORES.format)?.collect::<Result<Vec<Score>, _>>().map(Some)
+        Lines::open(&path, &SCORES)?.collect::<Result<Vec<Score>, _>>().map(Some)
     }
 
     /// Whether scores and verdicts follow from the attempts that the record holds now.
@@ -109,13 +110,13 @@ impl RunReader {
     ///
     /// Errors: [`RecordError::Stale`] where they do not, and as [`RunReader::outcomes`].
     pub fn check_derived(&self, verdicts: &Verdicts) -> Result<(), RecordError> {
-        let mut lines = Lines::<Attempt>::open(&self.folder.join(TRIALS.name), TRIALS.format)?;
+        let mut lines = Lines::<Attempt>::open(&self.folder.join(TRIALS.name), &TRIALS)?;
         let attempts = lines.by_ref().collect::<Result<Vec<_>, _>>()?.len();
         let outcomes = self.outcomes()?;
         let answered = outcomes.values().filter(|attempt| matches!(attempt.outcome, Outcome::Answered(_))).count();
         let (failed, planned) = (outcomes.len() - answered, self.manifest.trials);
         let found = Totals { planned, answered, failed, missing: planned.saturating_sub(outcomes.len()), attempts };
-        let mut scores = Lines::<Score>::open(&self.folder.join(SCORES.name), SCORES.format)?;
+        let mut scores = Lines::<Score>::open(&self.folder.join(SCORES.name), &SCORES)?;
         let scored = scores.by_ref().collect::<Result<Vec<_>, _>>()?.len();
         let unchanged = match scores.derived_from() {
             Some(digest) => *digest == Digest::of_file(&self.folder.join(TRIALS.name), lines.whole_bytes())?,
@@ -133,7 +134,7 @@ impl RunReader {
         if !path.is_file() {
             return Ok(None);
         }
-        read_whole(&path, VERDICTS.format).map(Some)
+        read_whole(&path, &VERDICTS).map(Some)
     }
 }
 
@@ -167,17 +168,17 @@ pub(crate) fn count(outcomes: &mut BTreeMap<Digest, Attempt>, attempt: Attempt) 
 }
 
 /// Reads a JSON file after looking at its format and version only, so that a newer one is told apart from a damaged one.
-fn read_whole<T: DeserializeOwned>(path: &Path, format: &str) -> Result<T, RecordError> {
+fn read_whole<T: DeserializeOwned>(path: &Path, kind: &FileKind) -> Result<T, RecordError> {
     let bytes = fs::read(path).map_err(RecordError::io("read", path))?;
     let damaged = |line: usize, reason: String| RecordError::Damaged { path: path.to_owned(), line: line.max(1), reason };
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.line(), format!("unreadable: {error}")))?;
     let found = value.get("version").and_then(serde_json::Value::as_u64).ok_or_else(|| damaged(1, "no `version`".to_owned()))?;
-    if found > u64::from(FORMAT_VERSION) {
-        return Err(RecordError::Newer { path: path.to_owned(), found, newest: FORMAT_VERSION });
+    if found > u64::from(kind.version) {
+        return Err(RecordError::Newer { path: path.to_owned(), found, newest: kind.version });
     }
     let named = value.get("format").and_then(serde_json::Value::as_str).unwrap_or_default();
-    if named != format {
-        return Err(damaged(1, format!("wanted format `{format}`, found `{named}`")));
+    if named != kind.format {
+        return Err(damaged(1, format!("wanted format `{}`, found `{named}`", kind.format)));
     }
     serde_json::from_slice(&bytes).map_err(|error| damaged(error.line(), format!("unreadable: {error}")))
 }

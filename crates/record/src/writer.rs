@@ -3,11 +3,8 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::lines::{Appender, Header, Lines, line_of};
-use crate::reader::{LOOKS, MANIFEST, PLAN, RunReader, SCORES, TRIALS, VERDICTS};
-use crate::{
-    Attempt, Digest, FORMAT_VERSION, Fingerprint, Look, Machine, Manifest, PlannedTrial, RecordError, Score, Timestamp, Verdicts,
-    write_whole,
-};
+use crate::reader::{FileKind, LOOKS, MANIFEST, PLAN, RunReader, SCORES, TRIALS, VERDICTS};
+use crate::{Attempt, Digest, Fingerprint, Look, Machine, Manifest, PlannedTrial, RecordError, Score, Timestamp, Verdicts, write_whole};
 
 const LOCK: &str = "lock";
 
@@ -74,10 +71,10 @@ impl RunWriter {
 
     fn begin(folder: &Path, run: &str, new: NewRun<'_>, now: Timestamp) -> Result<Self, RecordError> {
         let lock = take_lock(folder)?;
-        let plan_lines = file_of_lines(&Header::new(PLAN.format, run), "a planned trial", new.plan)?;
+        let plan_lines = file_of_lines(&Header::new(&PLAN, run), "a planned trial", new.plan)?;
         let manifest = Manifest {
             format: MANIFEST.format.to_owned(),
-            version: FORMAT_VERSION,
+            version: MANIFEST.version,
             run: run.to_owned(),
             created: now,
             fingerprint: new.fingerprint,
@@ -86,12 +83,12 @@ impl RunWriter {
             trials: new.plan.len(),
         };
         write_whole(&folder.join(PLAN.name), &plan_lines)?;
-        let header = |format: &str| line_of("a header", &Header::new(format, run));
-        write_whole(&folder.join(TRIALS.name), &header(TRIALS.format)?)?;
-        write_whole(&folder.join(LOOKS.name), &header(LOOKS.format)?)?;
+        let header = |kind: &FileKind| line_of("a header", &Header::new(kind, run));
+        write_whole(&folder.join(TRIALS.name), &header(&TRIALS)?)?;
+        write_whole(&folder.join(LOOKS.name), &header(&LOOKS)?)?;
         write_whole(&folder.join(MANIFEST.name), &pretty("the manifest", &manifest)?)?;
-        let trials = open_end::<Attempt>(&folder.join(TRIALS.name), TRIALS.format, now)?.0;
-        let looks = open_end::<Look>(&folder.join(LOOKS.name), LOOKS.format, now)?.0;
+        let trials = open_end::<Attempt>(&folder.join(TRIALS.name), &TRIALS, now)?.0;
+        let looks = open_end::<Look>(&folder.join(LOOKS.name), &LOOKS, now)?.0;
         Ok(Self { folder: folder.to_owned(), manifest, trials, looks, _lock: lock })
     }
 
@@ -109,8 +106,8 @@ impl RunWriter {
             return Err(RecordError::Drifted { path: folder.to_owned(), differences });
         }
         let plan = reader.plan()?;
-        let (trials, attempts) = open_end::<Attempt>(&folder.join(TRIALS.name), TRIALS.format, now)?;
-        let (looks, seen) = open_end::<Look>(&folder.join(LOOKS.name), LOOKS.format, now)?;
+        let (trials, attempts) = open_end::<Attempt>(&folder.join(TRIALS.name), &TRIALS, now)?;
+        let (looks, seen) = open_end::<Look>(&folder.join(LOOKS.name), &LOOKS, now)?;
         let writer = Self { folder: folder.to_owned(), manifest: reader.manifest().clone(), trials, looks, _lock: lock };
         Ok(Resumed { writer, plan, attempts, looks: seen })
     }
@@ -142,7 +139,7 @@ impl RunWriter {
     /// Writes what follows from the attempts, each file whole, the verdicts last.
     pub fn conclude(&mut self, scores: &[Score], verdicts: &Verdicts, now: Timestamp) -> Result<(), RecordError> {
         self.sync(now)?;
-        let header = Header { derived_from: Some(self.trials.digest()?), ..Header::new(SCORES.format, &self.manifest.run) };
+        let header = Header { derived_from: Some(self.trials.digest()?), ..Header::new(&SCORES, &self.manifest.run) };
         let lines = file_of_lines(&header, "a score", scores)?;
         write_whole(&self.folder.join(SCORES.name), &lines)?;
         write_whole(&self.folder.join(VERDICTS.name), &pretty("the verdicts", verdicts)?)
@@ -188,8 +185,8 @@ fn take_lock(folder: &Path) -> Result<File, RecordError> {
 }
 
 /// Reads a file of lines to its last whole line and opens it for more.
-fn open_end<T: serde::de::DeserializeOwned>(path: &Path, format: &str, now: Timestamp) -> Result<(Appender, Vec<T>), RecordError> {
-    let mut lines = Lines::<T>::open(path, format)?;
+fn open_end<T: serde::de::DeserializeOwned>(path: &Path, kind: &FileKind, now: Timestamp) -> Result<(Appender, Vec<T>), RecordError> {
+    let mut lines = Lines::<T>::open(path, kind)?;
     let values = lines.by_ref().collect::<Result<Vec<T>, _>>()?;
     Ok((Appender::open(path, lines.whole_bytes(), now)?, values))
 }

@@ -60,20 +60,26 @@ fn fingerprint() -> Fingerprint {
     }
 }
 
+fn prompt_integrity() -> PromptIntegrity {
+    let text = Some(Digest::of_bytes(b"text"));
+    PromptIntegrity { text, request: None, ids: None, tokens: Some(12), bos_count: Some(1), truncated: Some(false) }
+}
+
 fn answered(trial: &PlannedTrial, attempt: u32) -> Attempt {
     let answer = Answer {
         text: format!("{} \u{1F980}\n\"[1]\"", trial.content.expected.answer),
         finish: FinishReason::EndOfTurn,
-        prompt: PromptIntegrity { text: Digest::of_bytes(b"text"), ids: None, tokens: 12, bos_count: Some(1), truncated: false },
-        answer_tokens: 4,
-        first_token: vec![TokenProbability { id: 3, text: "4".to_owned(), log_probability: -0.25 }],
-        timing: Timing { first_token_ms: 1.5, total_ms: 3.25 },
+        prompt: prompt_integrity(),
+        answer_tokens: Some(4),
+        first_token: vec![TokenProbability { id: Some(3), text: "4".to_owned(), log_probability: -0.25 }],
+        timing: Timing { first_token_ms: Some(1.5), total_ms: 3.25 },
+        remote: None,
     };
     Attempt { trial: trial.id.clone(), attempt, started: NOW, outcome: Outcome::Answered(answer) }
 }
 
 fn failed(trial: &PlannedTrial, attempt: u32) -> Attempt {
-    let failure = Failure { class: FailureClass::Timeout, message: "no answer after 30 s".to_owned() };
+    let failure = Failure { class: FailureClass::Timeout, message: "no answer after 30 s".to_owned(), retries: Vec::new() };
     Attempt { trial: trial.id.clone(), attempt, started: NOW, outcome: Outcome::Failed(failure) }
 }
 
@@ -262,17 +268,19 @@ fn a_run_is_not_mixed_from_two_different_things() {
 fn a_newer_format_is_refused_with_both_versions() {
     let runs = tempfile::tempdir().expect("a temporary folder");
     let (folder, _) = written_run(runs.path(), 1);
-    for name in ["trials.jsonl", "plan.jsonl", "manifest.json"] {
+    for (name, newest) in [("trials.jsonl", TRIALS_VERSION), ("plan.jsonl", FORMAT_VERSION), ("manifest.json", FORMAT_VERSION)] {
         let path = folder.join(name);
         let text = fs::read_to_string(&path).expect("just written");
-        let newer = text.replacen("\"version\":1", "\"version\":2", 1).replacen("\"version\": 1", "\"version\": 2", 1);
+        let found = newest + 1;
+        let newer = text.replacen(&format!("\"version\":{newest}"), &format!("\"version\":{found}"), 1);
+        let newer = newer.replacen(&format!("\"version\": {newest}"), &format!("\"version\": {found}"), 1);
         assert_ne!(text, newer);
         fs::write(&path, newer).expect("writable");
         let error = match RunReader::open(&folder) {
             Err(error) => error,
             Ok(reader) => reader.outcomes().expect_err("a newer file"),
         };
-        let wanted = format!("{name}` has format version 2; this glassbox reads up to version 1: use a newer one");
+        let wanted = format!("{name}` has format version {found}; this glassbox reads up to version {newest}: use a newer one");
         assert!(error.to_string().ends_with(&wanted), "{error}");
         fs::write(&path, text).expect("writable");
     }
@@ -297,8 +305,29 @@ fn a_trial_planned_twice_is_refused_before_a_folder_is_made() {
 }
 
 #[test]
-fn the_record_of_the_first_version_is_still_read() {
-    let reader = RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/v1")).expect("a run");
+fn records_of_every_version_are_still_read() {
+    for version in ["v1", "v2"] {
+        old_record_is_read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old").join(version));
+    }
+}
+
+#[test]
+fn what_an_endpoint_did_not_tell_is_absent_and_not_zero() {
+    let reader = RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/v2")).expect("a run");
+    let attempts = reader.attempts().expect("readable");
+    let answer = |index: usize| attempts[index].outcome.answer().expect("it answered");
+    let unknown = answer(0);
+    assert_eq!((unknown.finish, unknown.answer_tokens, unknown.timing.first_token_ms), (FinishReason::Unknown, None, None));
+    let integrity = &unknown.prompt;
+    assert_eq!((&integrity.text, integrity.tokens, integrity.truncated), (&None, None, None));
+    assert_eq!(unknown.remote, Some(Box::new(RemoteAnswer::default())));
+    let told = answer(1).remote.as_ref().expect("an endpoint");
+    assert_eq!((told.retries[0].class, told.retries[0].waited_ms), (FailureClass::RateLimited, 1_000));
+    assert_eq!(answer(1).first_token[0].id, None);
+}
+
+fn old_record_is_read(folder: &Path) {
+    let reader = RunReader::open(folder).expect("a run");
     let plan = reader.plan().expect("readable");
     assert_eq!((plan.len(), reader.outcomes().expect("readable").len()), (reader.manifest().trials, plan.len()));
     let verdicts = reader.verdicts().expect("readable").expect("it was concluded");

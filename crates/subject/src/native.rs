@@ -145,15 +145,17 @@ impl NativeSubject {
             text: told.text,
             finish,
             prompt: PromptIntegrity {
-                text: Digest::of_bytes(prompt.text.as_bytes()),
+                text: Some(Digest::of_bytes(prompt.text.as_bytes())),
+                request: None,
                 ids: Some(Digest::of_bytes(&ids)),
-                tokens: prompt.ids.len(),
+                tokens: Some(prompt.ids.len()),
                 bos_count: Some(prompt.bos_count),
-                truncated: false,
+                truncated: Some(false),
             },
-            answer_tokens: told.ids.len(),
+            answer_tokens: Some(told.ids.len()),
             first_token,
-            timing: Timing { first_token_ms, total_ms },
+            timing: Timing { first_token_ms: Some(first_token_ms), total_ms },
+            remote: None,
         };
         Ok(Told { prompt, ids: told.ids, answer })
     }
@@ -201,7 +203,7 @@ impl NativeSubject {
     fn candidates(&self, logits: &[f32]) -> Vec<TokenProbability> {
         let top = NextTokens::of(logits, CANDIDATES).top;
         let named = |token: &glassbox_lens::NextToken| TokenProbability {
-            id: token.id,
+            id: Some(token.id),
             text: self.tokenizer.token_name(token.id),
             log_probability: token.log_probability,
         };

@@ -167,10 +167,18 @@ impl Subject for ScriptedSubject {
         let tokens = asked.text.split_whitespace().count();
         Ok(Answer {
             finish: FinishReason::EndOfTurn,
-            prompt: PromptIntegrity { text: Digest::of_bytes(asked.text.as_bytes()), ids: None, tokens, bos_count: None, truncated: false },
-            answer_tokens: reply.text.split_whitespace().count(),
+            prompt: PromptIntegrity {
+                text: Some(Digest::of_bytes(asked.text.as_bytes())),
+                request: None,
+                ids: None,
+                tokens: Some(tokens),
+                bos_count: None,
+                truncated: Some(false),
+            },
+            answer_tokens: Some(reply.text.split_whitespace().count()),
             first_token: Vec::new(),
-            timing: Timing::default(),
+            timing: Timing { first_token_ms: Some(0.0), total_ms: 0.0 },
+            remote: None,
             text: reply.text,
         })
     }

@@ -112,12 +112,20 @@ impl Building {
     }
 
     fn attempt(&self, trial: &PlannedTrial, now: Timestamp) -> Attempt {
-        let prompt = PromptIntegrity { text: Digest::of_bytes(b"p"), ids: None, tokens: 9, bos_count: Some(1), truncated: false };
+        let prompt = PromptIntegrity {
+            text: Some(Digest::of_bytes(b"p")),
+            request: None,
+            ids: None,
+            tokens: Some(9),
+            bos_count: Some(1),
+            truncated: Some(false),
+        };
         let answer = Answer {
             text: self.text.clone(),
             finish: FinishReason::EndOfTurn,
             prompt,
-            answer_tokens: 1,
+            answer_tokens: Some(1),
+            remote: None,
             first_token: Vec::new(),
             timing: Timing::default(),
         };
