@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("text", &["checkpoint"]),
     ("quantize", &["model", "text", "checkpoint", "tensor"]),
     ("generate", &["model", "text", "mechanisms", "anatomy"]),
-    ("bench", &["model", "mechanisms"]),
+    ("bench", &["model", "mechanisms", "stats"]),
     ("lens", &["anatomy", "mechanisms", "tensor"]),
     ("stats", &[]),
     ("subject", &["generate", "lens", "model", "text", "checkpoint", "anatomy", "mechanisms", "record"]),

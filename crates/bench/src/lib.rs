@@ -4,6 +4,7 @@
 //! - [`Bench`]: a model and how it is measured; [`Bench::measure`] runs one test
 //! - [`Stopwatch`]: wall time and processor time of any piece of work
 //! - [`Machine`]: on what it was measured
+//! - [`growth`]: how time and memory grow with the length of a text
 //! - [`Summary`]: mean, standard deviation, median and extremes of repetitions
 //!
 //! The figures mean what those of `llama-bench` mean; see the README of the crate. What is measured is what `generate` does: the same
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod growth;
 mod machine;
 mod plan;
 mod speed;

@@ -46,6 +46,11 @@ pub(crate) fn peak_resident_bytes() -> Option<u64> {
     kibibytes(&line_of("/proc/self/status", "VmHWM")?)
 }
 
+/// Resident memory now, in bytes; nothing where the system does not say.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    kibibytes(&line_of("/proc/self/status", "VmRSS")?)
+}
+
 /// What stands after `key` and a colon.
 fn line_of(file: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;

@@ -141,6 +141,7 @@ cmd-bench-examples =
       glassbox bench -m model.gguf
       glassbox bench -m model.gguf -p 512,2048 -n 64 -d 0,2048 -t 1,2 -r 5
       glassbox bench -m model.gguf -p 0 -n 64 --kv-type f32,f16,q8_0 --json | jq .tests
+      glassbox bench growth
 cmd-bench-prompt = 提示的词元数；0 表示不测
 cmd-bench-generate = 生成的词元数；0 表示不测
 cmd-bench-depth = 开始计时之前缓存里已有的词元数
@@ -148,6 +149,40 @@ cmd-bench-kv_type = 缓存怎样存放键和值
 cmd-bench-repetitions = 预热一次之后，每项测量的次数
 cmd-bench-paced = 从标准输入每次读一行测试名（`pp512`、`tg64 @ d2048`、`load`）并测一次：用于与另一个程序轮流测量
 cmd-bench-json = 输出一个 JSON 文档：每次测量、内存、机器
+
+cmd-growth = 测量时间和内存怎样随文本长度增长，并拟合指数
+cmd-growth-examples =
+    曲线：有缓存和没有缓存的生成，用整个分数矩阵和分块计算的注意力，
+    MHA、GQA、MQA 的缓存。指数取自与所有点最吻合的 n 的幂，并给出 95 % 置信区间。
+
+    示例：
+      glassbox bench growth
+      glassbox bench growth --curve generation-cached,generation-uncached -m model.gguf
+      glassbox bench growth --json | jq '.curves[] | {"{"}name, exponent{"}"}'
+cmd-growth-model = 用来生成的模型；单独的注意力及其缓存与它无关
+cmd-growth-curve = 只测这些曲线
+cmd-growth-json = 输出一个 JSON 文档：每一个点
+growth-head-curve = 曲线
+growth-head-theory = 理论
+growth-head-exponent = 指数
+growth-head-interval = 95 % 置信区间
+growth-head-last-step = 最后一步
+growth-head-largest = 最大 n
+growth-head-there = 该处的值
+growth-head-what = 测的是什么
+growth-attention-uncached = 生成 n 个词元时全部步骤的注意力，每一步都从头计算
+growth-attention-cached = 生成 n 个词元时全部步骤的注意力，保留键和值
+growth-generation-uncached = 整个模型生成 n 个词元，每一步都从头计算；矩阵为 2，注意力为 3
+growth-generation-cached = 整个模型生成 n 个词元，保留键和值；矩阵为 1，注意力为 2
+growth-textbook-time = n 个词元的注意力，使用整个分数矩阵
+growth-tiled-time = n 个词元的注意力，分块计算
+growth-textbook-memory = n 个词元的注意力所用的内存，使用整个分数矩阵
+growth-tiled-memory = n 个词元的注意力所用的内存，分块计算，含查询、键和值
+growth-uncached-memory = 整个模型生成第 n 个词元的那一步所用的内存，从头计算
+growth-cached-memory = 整个模型读过 n 个词元后的缓存，f32
+growth-cache-mha = n 个词元的缓存，32 个查询头有 32 个 128 维的键值头，一层，f16
+growth-cache-gqa = 同上，8 个键值头，为其四分之一
+growth-cache-mqa = 同上，1 个键值头，为其 32 分之一
 
 cmd-explain = 打印一个模型的前向计算过程和各处大小
 cmd-sites = 列出可以观察的位置

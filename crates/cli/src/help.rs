@@ -21,6 +21,15 @@ fn with_negative_numbers(command: Command) -> Command {
         .mut_subcommands(with_negative_numbers)
 }
 
+/// A text of a command's output in the reader's language: that of `key`, or `english`.
+pub(crate) fn text(lang: glassbox_report::Lang, key: &str, english: &str) -> String {
+    let found = match lang {
+        glassbox_report::Lang::En => None,
+        glassbox_report::Lang::ZhCn => Texts::chinese().get(key),
+    };
+    found.unwrap_or_else(|| english.to_owned())
+}
+
 fn translated(command: Command, texts: &Texts) -> Command {
     let name = command.get_name().to_owned();
     let is_main = command.get_version().is_some();
@@ -120,7 +129,8 @@ mod tests {
         let mut english = Args::command();
         english.build();
         // `build` copies the whole tree below each `help` command; those show no text of their own.
-        let wanted = wanted(&english, &keys);
+        let mut wanted = wanted(&english, &keys);
+        wanted.extend(crate::commands::bench::growth::text_keys());
         let keys: BTreeSet<String> = keys.into_iter().map(str::to_owned).collect();
         assert_eq!(wanted.difference(&keys).collect::<Vec<_>>(), Vec::<&String>::new(), "without a Chinese text");
         assert_eq!(keys.difference(&wanted).collect::<Vec<_>>(), Vec::<&String>::new(), "of no use");

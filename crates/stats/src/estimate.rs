@@ -90,6 +90,8 @@ pub enum Method {
     Relabelling,
     /// Cochran's Q against chi-squared
     CochranQ,
+    /// t interval of a slope by least squares
+    LeastSquaresT,
 }
 
 impl Method {
@@ -113,6 +115,7 @@ impl Method {
             Self::SignFlipSampled => "sign flip",
             Self::Relabelling => "relabelling within items",
             Self::CochranQ => "Cochran's Q",
+            Self::LeastSquaresT => "least squares t",
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | how often is it right? | [`proportion::proportion_interval`] |
 //! | what is the mean of per-item scores, flips, contrasts? | [`bounded::bounded_mean`] |
 //! | what is this ratio, slope, half-life? | [`bootstrap::over_items`] |
+//! | how steep is a line, which power of n fits? | [`line::slope`] |
 //! | did it change on the same items? | [`paired::paired_difference`], [`paired::mcnemar`], [`paired::sign_flip`] |
 //! | is it at least not worse? | [`paired::non_inferiority`] |
 //! | do several conditions differ? | [`several::planned_contrast`], [`several::cochran_q`] |
@@ -34,6 +35,7 @@ pub mod bootstrap;
 pub mod bounded;
 pub mod clustered;
 pub mod estimate;
+pub mod line;
 pub mod order;
 pub mod paired;
 pub mod power;

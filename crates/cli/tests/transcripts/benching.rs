@@ -82,3 +82,17 @@ fn a_paced_measurement_answers_each_line_with_one_repetition() {
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("`pp9 @ 3` names no test"), "{refused:?}");
 }
+
+#[test]
+fn growth_is_told_with_a_fitted_exponent_and_memory_in_a_process_of_its_own() {
+    let desk = Desk::new();
+    let document = desk.json(&["bench", "growth", "--curve", "cache-mha,cache-mqa,textbook-memory", "--json"]);
+    let curves = document["curves"].as_array().expect("a list");
+    let exponent = |index: usize| curves[index]["exponent"]["value"].as_f64().expect("a number");
+    assert!((exponent(0) - 1.0).abs() < 1e-9 && (exponent(1) - 1.0).abs() < 1e-9, "{document}");
+    assert_eq!(curves[0]["points"][0][1].as_f64(), curves[1]["points"][0][1].as_f64().map(|bytes| 32.0 * bytes));
+    // Theory says 2; what does not grow with n² and pages that are touched early bend it by less than half a power.
+    assert!(!cfg!(target_os = "linux") || (1.5..2.5).contains(&exponent(2)), "{document}");
+    desk.refuses(&["bench", "growth", "--curve", "x"], 2, &["'x'", "tiled-memory"]);
+    desk.refuses(&["bench", "-p", "5", "growth"], 2, &["growth"]);
+}

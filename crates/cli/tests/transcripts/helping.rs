@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, told};
 
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 15] = [
     &["generate"],
     &["inspect"],
     &["test"],
@@ -15,6 +15,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["sites"],
     &["quantize"],
     &["bench"],
+    &["bench", "growth"],
     &["schema"],
     &["completions"],
 ];

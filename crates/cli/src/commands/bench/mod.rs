@@ -1,6 +1,7 @@
 //! `bench`: how fast a model runs here, and how much memory it takes.
 
 mod document;
+pub(crate) mod growth;
 mod paced;
 
 use std::num::NonZeroUsize;
@@ -18,6 +19,9 @@ use crate::opened::{self, Opened};
 use crate::{Outcome, signals, terminal};
 
 pub(crate) fn run(command: &args::Bench) -> Outcome {
+    if let Some(args::BenchOther::Growth(command)) = &command.other {
+        return growth::run(command);
+    }
     signals::listen();
     let threads = threads(command);
     if command.paced {
