@@ -27,6 +27,11 @@ pub trait Observer {
         Interest::Nothing
     }
 
+    /// Spans of absolute key positions whose shares of the attention it wants at `attn.stats`; the default wants none.
+    fn spans(&self) -> &[Range<usize>] {
+        &[]
+    }
+
     /// Shown a value that it wanted to see.
     fn see(&mut self, at: At, value: View<'_>) {
         let _ = (at, value);

@@ -35,7 +35,7 @@ impl<'o, O: Observer + ?Sized> Tap<'o, O> {
         }
     }
 
-    /// Which rows of a place that must be computed on the side (scores, pattern) the observer wants to see.
+    /// Which rows of a place that is computed only when wanted (scores, pattern, statistics) the observer wants to see.
     #[inline(always)]
     pub fn wanted_rows(&self, site: Site, all: Range<usize>) -> Option<Range<usize>> {
         if !self.observer.is_on() {
@@ -47,6 +47,12 @@ impl<'o, O: Observer + ?Sized> Tap<'o, O> {
             Interest::Rows(rows) => rows.start.max(all.start)..rows.end.min(all.end),
         };
         (!rows.is_empty()).then_some(rows)
+    }
+
+    /// Spans whose shares of the attention the observer wants.
+    #[must_use]
+    pub fn spans(&self) -> &[Range<usize>] {
+        self.observer.spans()
     }
 
     #[cold]

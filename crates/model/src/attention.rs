@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use glassbox_anatomy::{Observer, Site, Tap};
-use glassbox_mechanisms::attention::{Queries, Rule, mix, pattern, scores};
+use glassbox_mechanisms::attention::{Asked, Queries, Rule, Statistics, attend_watched, mix, pattern, scores, statistics_of};
 use glassbox_mechanisms::cache::{Cache, LayerView};
 use glassbox_mechanisms::heads::Heads;
 use glassbox_mechanisms::mask::Text;
-use glassbox_mechanisms::softmax::softmax_in_place;
+use glassbox_mechanisms::softmax::{log_sum_exp, softmax_in_place};
 use glassbox_mechanisms::{Kernels, MechanismError};
 
 use crate::attend;
@@ -78,7 +78,13 @@ impl Attention {
                 self.attend_by_edited_weights(&queries, &seen, z, run, tap)?;
             } else {
                 self.show_weights(&queries, &seen, run, tap)?;
-                attend(run.kernels, &queries, &seen, &self.rule, z, None, run.workers)?;
+                if tap.wanted_rows(Site::Statistics, part.first..part.first + part.rows.len()).is_some() {
+                    let asked = Asked { spans: tap.spans() };
+                    let statistics = attend_watched(run.kernels, &queries, &seen, &self.rule, asked, z, run.workers)?;
+                    self.show_statistics(statistics, &mut tap.from_row(part.first));
+                } else {
+                    attend(run.kernels, &queries, &seen, &self.rule, z, None, run.workers)?;
+                }
             }
         }
         tap.at(Site::Mixed, &query, &mut z);
@@ -113,6 +119,12 @@ impl Attention {
         Ok(())
     }
 
+    fn show_statistics<O: Observer + ?Sized>(&self, statistics: Statistics, tap: &mut Tap<'_, O>) {
+        let (heads, width) = (self.heads.heads(), statistics.width());
+        let mut values = statistics.into_values();
+        tap.at(Site::Statistics, &[values.len() / (heads * width), heads, width], &mut values);
+    }
+
     /// Where somebody changes scores or weights, the values are mixed by the plain definition instead.
     fn attend_by_edited_weights<O: Observer + ?Sized>(
         &self,
@@ -126,8 +138,13 @@ impl Attention {
         let sizes = [self.heads.heads(), tokens, seen.len()];
         let mut weights = scores(run.kernels, queries, seen, &self.rule, 0..tokens)?;
         tap.at(Site::Scores, &sizes, &mut weights);
+        let sums: Vec<f32> = weights.chunks_exact(seen.len()).map(|row| log_sum_exp(run.kernels, row)).collect();
         weights.chunks_exact_mut(seen.len()).for_each(|row| softmax_in_place(run.kernels, row));
         tap.at(Site::Pattern, &sizes, &mut weights);
+        if tap.wanted_rows(Site::Statistics, queries.first_position..queries.first_position + tokens).is_some() {
+            let asked = Asked { spans: tap.spans() };
+            self.show_statistics(statistics_of(&weights, &sums, queries, asked), &mut tap.from_row(queries.first_position));
+        }
         mix(&weights, &self.heads, seen, z)
     }
 }

@@ -124,6 +124,7 @@ impl Pass<'_> {
         };
         self.step(Site::Scores, &format!("{scores}{distance}; {keys}"));
         self.step(Site::Pattern, "softmax of attn.scores over key");
+        self.step(Site::Statistics, "entropy, support, distances and shares of each row of attn.pattern");
         self.step(Site::Mixed, &format!("sum over key of attn.pattern · attn.v{shared}"));
         let bias = if attention.bias == AttentionBias::All { " + b_out" } else { "" };
         self.step(Site::AttnOut, &format!("attn.z by w_out{bias}"));

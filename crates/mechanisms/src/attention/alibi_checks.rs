@@ -108,7 +108,8 @@ fn rows_with_distance_have_the_same_bits_in_any_company_on_any_threads_and_in_po
         }
         let mut portable = vec![f32::NAN; all.len()];
         let layer = case.cache.layer(0).expect("one layer");
-        fast::attend_with::<Portable>(&case.queries(0..TOKENS), &layer, &rule, &mut portable, None, &Workers::new(1));
+        let results = Results { asked: Asked::default(), out: &mut portable, log_sum_exp: None, statistics: None };
+        fast::attend_with::<Portable, Nobody>(&case.queries(0..TOKENS), &layer, &rule, results, &Workers::new(1));
         assert_eq!(bits(&portable), bits(&all));
     }
 }

@@ -52,7 +52,8 @@ impl Case {
     fn run_with<L: Lanes>(&self, tokens: Range<usize>, rule: &Rule, workers: &Workers) -> (Vec<f32>, Vec<f32>) {
         let queries = self.queries(tokens.clone());
         let (mut out, mut sums) = (vec![f32::NAN; queries.values.len()], vec![f32::NAN; tokens.len() * self.heads.heads()]);
-        fast::attend_with::<L>(&queries, &self.layer(), rule, &mut out, Some(&mut sums), workers);
+        let results = Results { asked: Asked::default(), out: &mut out, log_sum_exp: Some(&mut sums), statistics: None };
+        fast::attend_with::<L, Nobody>(&queries, &self.layer(), rule, results, workers);
         (out, sums)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use super::lanes::{Bend, Lanes, Portable, ROWS, RowState, TileRow};
 #[cfg(target_arch = "x86_64")]
 use super::simd::Avx2;
+use super::statistics::{Asked, Statistics, Watch, WeighedTile};
 use super::{Queries, Rule};
 use crate::Workers;
 use crate::cache::{LANES, LayerView, Line, TILE, value_panels};
@@ -25,22 +26,15 @@ const BLOCK: usize = 8 * ROWS;
 /// Below this many products of queries and keys (some 5 microseconds) sharing them out costs more than it saves.
 const WORTH_A_THREAD: usize = 1 << 17;
 
-pub(super) fn attend(
-    queries: &Queries<'_>,
-    layer: &LayerView<'_>,
-    rule: &Rule,
-    out: &mut [f32],
-    log_sum_exp: Option<&mut [f32]>,
-    workers: &Workers,
-) {
+pub(super) fn attend<W: Watch>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, results: Results<'_>, workers: &Workers) {
     let work = queries.values.len().saturating_mul(layer.len());
     let here = Workers::inline();
     let workers = if work < WORTH_A_THREAD { &here } else { workers };
     #[cfg(target_arch = "x86_64")]
     if avx2_fma() {
-        return attend_with::<Avx2>(queries, layer, rule, out, log_sum_exp, workers);
+        return attend_with::<Avx2, W>(queries, layer, rule, results, workers);
     }
-    attend_with::<Portable>(queries, layer, rule, out, log_sum_exp, workers);
+    attend_with::<Portable, W>(queries, layer, rule, results, workers);
 }
 
 /// Scores of some tokens, `[head, query, key]`: the dot products of [`attend`], bit for bit.
@@ -53,14 +47,14 @@ pub(super) fn scores(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, 
 }
 
 /// [`attend`] with given steps, on all workers however small the work.
-pub(super) fn attend_with<L: Lanes>(
+pub(super) fn attend_with<L: Lanes, W: Watch>(
     queries: &Queries<'_>,
     layer: &LayerView<'_>,
     rule: &Rule,
-    out: &mut [f32],
-    log_sum_exp: Option<&mut [f32]>,
+    results: Results<'_>,
     workers: &Workers,
 ) {
+    let asked = results.asked;
     let heads = &queries.heads;
     let rows_of_kv_head = queries.tokens() * heads.group();
     let blocks_of_kv_head = rows_of_kv_head.div_ceil(BLOCK);
@@ -69,8 +63,8 @@ pub(super) fn attend_with<L: Lanes>(
         let first = index % blocks_of_kv_head * BLOCK;
         Block::new(queries, layer, rule, index / blocks_of_kv_head, first..(first + BLOCK).min(rows_of_kv_head))
     };
-    let door = Mutex::new(Door { queries, out, log_sum_exp });
-    let write = |block: &Block<'_>, totals: &Totals| {
+    let door = Mutex::new(Door { queries, results });
+    let write = |block: &Block<'_>, totals: &Totals<W>| {
         door.lock().expect("a thread that panicked ends the pass").write(block, totals);
     };
 
@@ -78,28 +72,28 @@ pub(super) fn attend_with<L: Lanes>(
     if workers.threads() == 1 || blocks >= 2 * workers.threads() || chunks == 1 {
         workers.split(blocks, 1, |range| {
             for block in range.map(block) {
-                let mut totals = Totals::new(&block);
+                let mut totals = Totals::new(&block, &asked);
                 for chunk in block.chunks() {
-                    totals.merge::<L>(&block.walk::<L>(chunk));
+                    totals.merge::<L>(&block.walk::<L, W>(chunk, &asked));
                 }
                 write(&block, &totals);
             }
         });
     } else {
-        let walked: Vec<Mutex<Option<Chunk>>> = (0..blocks * chunks).map(|_| Mutex::new(None)).collect();
+        let walked: Vec<Mutex<Option<Chunk<W>>>> = (0..blocks * chunks).map(|_| Mutex::new(None)).collect();
         let slot = |index: usize, chunk: usize| walked[index * chunks + chunk].lock().expect("a thread that panicked ends the pass");
         workers.split(blocks * chunks, 1, |range| {
             for (index, chunk) in range.map(|unit| (unit / chunks, unit % chunks)) {
                 let block = block(index);
                 if block.chunks().contains(&chunk) {
-                    *slot(index, chunk) = Some(block.walk::<L>(chunk));
+                    *slot(index, chunk) = Some(block.walk::<L, W>(chunk, &asked));
                 }
             }
         });
         workers.split(blocks, 1, |range| {
             for index in range {
                 let block = block(index);
-                let mut totals = Totals::new(&block);
+                let mut totals = Totals::new(&block, &asked);
                 (0..chunks).filter_map(|chunk| slot(index, chunk).take()).for_each(|chunk| totals.merge::<L>(&chunk));
                 write(&block, &totals);
             }
@@ -163,11 +157,12 @@ impl<'a> Block<'a> {
     }
 
     /// Every row over the keys of one chunk.
-    fn walk<L: Lanes>(&self, chunk: usize) -> Chunk {
+    fn walk<L: Lanes, W: Watch>(&self, chunk: usize, asked: &Asked<'_>) -> Chunk<W> {
         let d_head = self.layer.shape().d_head;
         let width = value_panels(d_head) * LANES;
         let mut states = vec![RowState::EMPTY; self.rows.len()];
         let mut mixed = vec![0.0; self.rows.len() * width];
+        let mut watched = vec![W::new(asked); self.rows.len()];
         let seen = union(self.rows.iter().map(|row| row.keys.clone()));
         let (mut wide_keys, mut wide_values) = (Vec::new(), Vec::new());
         for tile in (seen.start / TILE).max(chunk * TILES_OF_CHUNK)..seen.end.div_ceil(TILE).min((chunk + 1) * TILES_OF_CHUNK) {
@@ -175,17 +170,24 @@ impl<'a> Block<'a> {
                 index: tile,
                 keys: self.layer.key_tile(self.kv_head, tile, &mut wide_keys),
                 values: self.layer.value_tile(self.kv_head, tile, &mut wide_values),
+                spans: if W::ON { asked.in_tile(tile * TILE) } else { Vec::new() },
             };
             let groups = self.rows.chunks(ROWS).zip(self.packed.chunks(d_head * ROWS));
-            for ((rows, q), (states, mixed)) in groups.zip(states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width))) {
-                self.step::<L>(&stored, rows, q, states, mixed);
+            let sums = states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width)).zip(watched.chunks_mut(ROWS));
+            for ((rows, q), ((states, mixed), watched)) in groups.zip(sums) {
+                self.step::<L, W>(&stored, (rows, q), (states, mixed, watched));
             }
         }
-        Chunk { states, mixed }
+        Chunk { states, mixed, watched }
     }
 
     /// Up to six rows over one tile.
-    fn step<L: Lanes>(&self, tile: &Tile<'_>, rows: &[Row], q: &[f32], states: &mut [RowState], mixed: &mut [f32]) {
+    fn step<L: Lanes, W: Watch>(
+        &self,
+        tile: &Tile<'_>,
+        (rows, q): (&[Row], &[f32]),
+        (states, mixed, watched): (&mut [RowState], &mut [f32], &mut [W]),
+    ) {
         let mut visible: [Range<usize>; ROWS] = Default::default();
         for (visible, row) in visible.iter_mut().zip(rows) {
             *visible = within(&row.keys, tile.index);
@@ -200,7 +202,15 @@ impl<'a> Block<'a> {
 
         let width = mixed.len() / rows.len();
         for (row, state) in states.iter_mut().enumerate().filter(|(row, _)| !visible[*row].is_empty()) {
-            let factor = L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile.index), state);
+            let before = *state;
+            let mut centred = [0.0; TILE];
+            let factor =
+                L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile.index), state, W::ON.then_some(&mut centred));
+            if W::ON {
+                let (weights, centred, query) = (&weights[row], &centred, rows[row].position);
+                let (first_key, max, spans) = (tile.index * TILE, state.max, &tile.spans);
+                watched[row].add(&WeighedTile { weights, centred, first_key, query, factor, before, max, spans });
+            }
             if factor != 1.0 {
                 mixed[row * width..(row + 1) * width].iter_mut().for_each(|mixed| *mixed *= factor);
             }
@@ -214,6 +224,8 @@ struct Tile<'a> {
     index: usize,
     keys: &'a [Line],
     values: &'a [Line],
+    /// Spans that are watched, with their keys in the tile.
+    spans: Vec<(usize, Range<usize>)>,
 }
 
 /// Mixes the values of a tile: those that every row sees for all rows at once, what single rows see before and after for these alone.
@@ -236,35 +248,44 @@ fn mix<L: Lanes>(values: &[Line], visible: &[Range<usize>], weights: &[TileRow],
 }
 
 /// What the rows of a block got from one chunk.
-struct Chunk {
+struct Chunk<W> {
     states: Vec<RowState>,
     /// `[row, panels * 16]`.
     mixed: Vec<f32>,
+    watched: Vec<W>,
 }
 
 /// What the rows of a block got from the chunks merged so far.
-struct Totals {
+struct Totals<W> {
     running: Vec<Running>,
     seen: Vec<bool>,
     mixed: Vec<f32>,
+    watched: Vec<W>,
 }
 
-impl Totals {
-    fn new(block: &Block<'_>) -> Self {
+impl<W: Watch> Totals<W> {
+    fn new(block: &Block<'_>, asked: &Asked<'_>) -> Self {
         let (rows, width) = (block.rows.len(), value_panels(block.layer.shape().d_head) * LANES);
-        Self { running: vec![Running::EMPTY; rows], seen: vec![false; rows], mixed: vec![0.0; rows * width] }
+        Self {
+            running: vec![Running::EMPTY; rows],
+            seen: vec![false; rows],
+            mixed: vec![0.0; rows * width],
+            watched: vec![W::new(asked); rows],
+        }
     }
 
     /// Adds the next chunk. The first that a row sees is taken as it is, one in which it sees nothing is passed over.
-    fn merge<L: Lanes>(&mut self, chunk: &Chunk) {
+    fn merge<L: Lanes>(&mut self, chunk: &Chunk<W>) {
         let width = self.mixed.len() / self.running.len();
         for (row, state) in chunk.states.iter().enumerate().filter(|(_, state)| state.seen) {
             let (total, added) = (&mut self.mixed[row * width..(row + 1) * width], &chunk.mixed[row * width..(row + 1) * width]);
             if self.seen[row] {
+                self.watched[row].merge(self.running[row], &chunk.watched[row], state.running());
                 L::merge(&mut self.running[row], total, state, added);
             } else {
                 self.running[row] = state.running();
                 self.seen[row] = true;
+                self.watched[row] = chunk.watched[row].clone();
                 total.copy_from_slice(added);
             }
         }
@@ -274,24 +295,36 @@ impl Totals {
 /// Where finished rows are written.
 struct Door<'a> {
     queries: &'a Queries<'a>,
-    out: &'a mut [f32],
-    log_sum_exp: Option<&'a mut [f32]>,
+    results: Results<'a>,
+}
+
+/// What a call is to give, and where.
+pub(super) struct Results<'a> {
+    pub(super) asked: Asked<'a>,
+    /// `[token, head, d_head]`.
+    pub(super) out: &'a mut [f32],
+    /// `[head, token]`.
+    pub(super) log_sum_exp: Option<&'a mut [f32]>,
+    pub(super) statistics: Option<&'a mut Statistics>,
 }
 
 impl Door<'_> {
-    fn write(&mut self, block: &Block<'_>, totals: &Totals) {
+    fn write<W: Watch>(&mut self, block: &Block<'_>, totals: &Totals<W>) {
         let (heads, width) = (&self.queries.heads, totals.mixed.len() / block.rows.len());
         for (index, (row, running)) in block.rows.iter().zip(&totals.running).enumerate() {
             let first = row.token * heads.query_width() + row.head * heads.d_head();
             let mixed = &totals.mixed[index * width..][..heads.d_head()];
-            let out = &mut self.out[first..][..heads.d_head()];
+            let out = &mut self.results.out[first..][..heads.d_head()];
             if running.sum == 0.0 {
                 out.fill(0.0);
             } else {
                 out.iter_mut().zip(mixed).for_each(|(out, mixed)| *out = mixed / running.sum);
             }
-            if let Some(log_sum_exp) = &mut self.log_sum_exp {
+            if let Some(log_sum_exp) = &mut self.results.log_sum_exp {
                 log_sum_exp[row.head * self.queries.tokens() + row.token] = running.log_sum_exp();
+            }
+            if let Some(statistics) = &mut self.results.statistics {
+                totals.watched[index].write(*running, statistics.row_mut(row.head, row.token));
             }
         }
     }

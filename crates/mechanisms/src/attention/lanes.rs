@@ -56,7 +56,8 @@ pub(super) trait Lanes {
     /// Turns the dot products of one row into scores and these into weights against the running maximum, and updates what the row remembers.
     ///
     /// Keys outside `visible` get weight 0 whatever their dot product. Returns the factor by which what was mixed before must be multiplied.
-    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState) -> f32;
+    /// Where `centred` is given, it receives the scores less their maximum, cut at -104, whose `exp` is 0.
+    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32;
 
     /// Scores of one row of dot products, without softmax.
     fn bend(scores: &mut TileRow, bend: Bend);
@@ -92,8 +93,8 @@ impl Lanes for Portable {
         }
     }
 
-    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState) -> f32 {
-        weigh_here(scores, visible, bend, row)
+    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32 {
+        weigh_here(scores, visible, bend, row, centred)
     }
 
     fn bend(scores: &mut TileRow, bend: Bend) {
@@ -143,7 +144,13 @@ pub(super) fn bend_here(scores: &mut TileRow, bend: Bend) {
 }
 
 #[inline(always)]
-pub(super) fn weigh_here(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState) -> f32 {
+pub(super) fn weigh_here(
+    scores: &mut TileRow,
+    visible: Range<usize>,
+    bend: Bend,
+    row: &mut RowState,
+    centred: Option<&mut TileRow>,
+) -> f32 {
     bend_here(scores, bend);
     if visible != (0..TILE) {
         for (key, score) in scores.iter_mut().enumerate() {
@@ -154,6 +161,11 @@ pub(super) fn weigh_here(scores: &mut TileRow, visible: Range<usize>, bend: Bend
     let max = larger(row.max, highest(scores));
     let base = finite_base(max);
 
+    if let Some(centred) = centred {
+        for (centred, score) in centred.iter_mut().zip(&*scores) {
+            *centred = larger(-104.0, *score - base);
+        }
+    }
     scores.iter_mut().for_each(|score| *score = exp(*score - base));
     let mut sums = [0.0; 8];
     for eight in scores.as_chunks::<8>().0 {

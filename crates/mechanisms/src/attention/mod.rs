@@ -1,12 +1,16 @@
 //! Attention: every query mixes the values of the keys it sees, weighted by the softmax of their scaled dot products.
 //!
 //! - [`attend`]: the everyday door; never holds a matrix of scores
+//! - [`attend_watched`]: the same, and tells of every row where its attention went, from inside the tiles
 //! - [`scores`], [`pattern`]: that matrix for chosen queries, recomputed on the side with the same dot products
 //! - [`mix`]: values mixed by given weights, for edited patterns and as a self-check
 
 mod fast;
 mod lanes;
 mod simd;
+mod statistics;
+#[cfg(test)]
+mod statistics_checks;
 pub mod steps;
 pub mod textbook;
 
@@ -19,6 +23,9 @@ mod packed_checks;
 
 use std::ops::Range;
 
+use self::fast::Results;
+pub use self::statistics::{Asked, DISTANCE_CLASSES, RowStatistics, Statistics, distance_class};
+use self::statistics::{Nobody, Sums};
 use crate::cache::LayerView;
 use crate::heads::Heads;
 use crate::mask::{KeyRange, Text};
@@ -104,12 +111,43 @@ pub fn attend(
     if let Some(log_sum_exp) = &log_sum_exp {
         length("log_sum_exp", "head x token", queries.tokens() * queries.heads.heads(), log_sum_exp.len())?;
     }
+    let results = Results { asked: Asked::default(), out, log_sum_exp, statistics: None };
     match kernels {
-        Kernels::Fast => fast::attend(queries, layer, rule, out, log_sum_exp, workers),
-        Kernels::Portable => fast::attend_with::<lanes::Portable>(queries, layer, rule, out, log_sum_exp, workers),
-        Kernels::Textbook => textbook::attend_rounded(queries, layer, rule, out, log_sum_exp),
+        Kernels::Fast => fast::attend::<Nobody>(queries, layer, rule, results, workers),
+        Kernels::Portable => fast::attend_with::<lanes::Portable, Nobody>(queries, layer, rule, results, workers),
+        Kernels::Textbook => textbook::attend_rounded(queries, layer, rule, results.out, results.log_sum_exp),
     }
     Ok(())
+}
+
+/// As [`attend`], the same bits, and tells what every row did with its attention. Memory grows with the rows, never with rows times keys.
+///
+/// # Errors
+///
+/// As [`attend`].
+pub fn attend_watched(
+    kernels: Kernels,
+    queries: &Queries<'_>,
+    layer: &LayerView<'_>,
+    rule: &Rule,
+    asked: Asked<'_>,
+    out: &mut [f32],
+    workers: &Workers,
+) -> Result<Statistics, MechanismError> {
+    check_layer(queries, layer)?;
+    check_held(queries, layer, rule, 0..queries.tokens())?;
+    length("out", "token x head x d_head", queries.values.len(), out.len())?;
+    let mut statistics = Statistics::new(queries.heads.heads(), queries.tokens(), &asked);
+    let results = Results { asked, out, log_sum_exp: None, statistics: Some(&mut statistics) };
+    match kernels {
+        Kernels::Fast => fast::attend::<Sums>(queries, layer, rule, results, workers),
+        Kernels::Portable => fast::attend_with::<lanes::Portable, Sums>(queries, layer, rule, results, workers),
+        Kernels::Textbook => {
+            textbook::attend_rounded(queries, layer, rule, results.out, None);
+            textbook::statistics_rounded(queries, layer, rule, &asked, &mut statistics);
+        }
+    }
+    Ok(statistics)
 }
 
 /// Scores after scale, soft-cap and distance, minus infinity for keys that may not be seen.
@@ -157,6 +195,30 @@ pub fn pattern(
         rows.chunks_exact_mut(layer.len()).for_each(|row| softmax_in_place(kernels, row));
     }
     Ok(rows)
+}
+
+/// The statistics of given weights, as they define them, in `f64`; for edited patterns.
+///
+/// - `pattern`      `[head, token, key]`, one row for each query
+/// - `log_sum_exp`  `[head, token]`, of the scores that the weights come from
+///
+/// # Panics
+///
+/// Where `pattern` and `log_sum_exp` do not hold whole rows for the queries.
+#[must_use]
+pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>, asked: Asked<'_>) -> Statistics {
+    let (heads, tokens) = (queries.heads.heads(), queries.tokens());
+    assert_eq!(log_sum_exp.len(), heads * tokens, "one log-sum-exp for each head and token");
+    let mut statistics = Statistics::new(heads, tokens, &asked);
+    for (index, weights) in pattern.chunks_exact((pattern.len() / log_sum_exp.len().max(1)).max(1)).enumerate() {
+        let (head, token) = (index / tokens, index % tokens);
+        let weights: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
+        let told = textbook::statistics(&weights, queries.first_position + token, &asked);
+        let row = statistics.row_mut(head, token);
+        row[0] = log_sum_exp[index];
+        row[1..].iter_mut().zip(told).for_each(|(row, told)| *row = told as f32);
+    }
+    statistics
 }
 
 /// Values mixed by given weights, in `f64`: `out[t, h] = Σ_j pattern[h, t, j] v_j`.

@@ -28,9 +28,9 @@ impl Lanes for Avx2 {
         }
     }
 
-    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState) -> f32 {
+    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32 {
         // SAFETY: the caller of this module found AVX2 and FMA on this machine.
-        unsafe { weigh(scores, visible, bend, row) }
+        unsafe { weigh(scores, visible, bend, row, centred) }
     }
 
     fn bend(scores: &mut TileRow, bend: Bend) {
@@ -65,8 +65,8 @@ fn merge(running: &mut Running, total: &mut [f32], later: &RowState, added: &[f3
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState) -> f32 {
-    weigh_here(scores, visible, bend, row)
+fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32 {
+    weigh_here(scores, visible, bend, row, centred)
 }
 
 #[target_feature(enable = "avx2,fma")]

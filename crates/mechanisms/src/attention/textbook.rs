@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ndarray::{Array1, Array2};
 
-use super::{Queries, Rule};
+use super::{Asked, DISTANCE_CLASSES, Queries, Rule, Statistics, distance_class};
 use crate::cache::LayerView;
 use crate::heads::Heads;
 use crate::mask::Text;
@@ -91,6 +91,39 @@ pub(super) fn attend_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
             for (token, &sum) in row_sums.iter().enumerate() {
                 sums[head * tokens + token] = round(sum);
             }
+        }
+    }
+}
+
+/// What a row of weights says: its entropy, effective support and mean distance, the first key's share, the share of each class of distance,
+/// and that of each span.
+///
+/// - `weights`  `[key]`, as [`pattern`] gives them
+/// - `query`    position of the query
+#[must_use]
+pub fn statistics(weights: &[f64], query: usize, asked: &Asked<'_>) -> Vec<f64> {
+    let share = |keys: &dyn Fn(usize) -> bool| weights.iter().enumerate().filter(|(key, _)| keys(*key)).map(|(_, p)| p).sum::<f64>();
+    let entropy = weights.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+    let squares: f64 = weights.iter().map(|p| p * p).sum();
+    let distance = weights.iter().enumerate().map(|(key, p)| p * key.abs_diff(query) as f64).sum();
+    let support = if squares > 0.0 { 1.0 / squares } else { 0.0 };
+    let mut row = vec![entropy, support, distance, share(&|key| key == 0)];
+    row.extend((0..DISTANCE_CLASSES).map(|class| share(&|key| distance_class(key.abs_diff(query)) == class)));
+    row.extend(asked.spans.iter().map(|span| share(&|key| span.contains(&key))));
+    row
+}
+
+/// [`statistics`] of all rows, rounded.
+pub(super) fn statistics_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, asked: &Asked<'_>, out: &mut Statistics) {
+    for head in 0..queries.heads.heads() {
+        let (k, _) = stored(layer, queries.heads.kv_head_of(head));
+        let q = head_of(queries, head, 0..queries.tokens());
+        let scores = scores(&q, &k, queries.first_position, rule, queries.texts, slope_of(rule, head, &queries.heads));
+        for (token, (scores, weights)) in scores.rows().into_iter().zip(pattern(&scores).rows()).enumerate() {
+            let row = out.row_mut(head, token);
+            row[0] = round(log_sum_exp(&scores.to_vec()));
+            let told = statistics(&weights.to_vec(), queries.first_position + token, asked);
+            row[1..].iter_mut().zip(told).for_each(|(row, told)| *row = round(told));
         }
     }
 }

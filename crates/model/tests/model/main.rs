@@ -14,6 +14,7 @@ mod published;
 mod refusals;
 mod same_bits;
 mod sentences;
+mod statistics;
 mod stretched;
 mod tiny;
 mod twins;
