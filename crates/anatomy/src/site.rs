@@ -57,7 +57,7 @@ sites! {
     KeyRotated,   Block, "attn.k_rot",   ["token", "kv_head", "d_head"], "Keys as the cache stores them: normed where the family does so, then rotated.";
     Scores,       Block, "attn.scores",  ["head", "query", "key"],       "Dot products after scale and soft-cap; a key that may not be seen has minus infinity.";
     Pattern,      Block, "attn.pattern", ["head", "query", "key"],       "Attention weights. Every row sums to 1; a key that may not be seen has 0.";
-    Statistics,   Block, "attn.stats", ["token", "head", "statistic"], "Where each row of attn.pattern went, without its weights: log-sum-exp, entropy in nats, effective support, mean distance in tokens, share of the first token; shares of the distances 0, 1, 2 to 3, 4 to 7 and so on (16 of them); shares of the spans that the observer names.";
+    Statistics,   Block, "attn.stats", ["token", "head", "statistic"], "Where each row of attn.pattern went, without its weights: log-sum-exp, first visible key, number of visible keys, entropy in nats, effective support, mean distance in tokens, share of the first token; shares of the distances 0, 1, 2 to 3, 4 to 7 and so on (16 of them); shares of the spans that the observer names.";
     Mixed,        Block, "attn.z",       ["token", "head", "d_head"],    "Values mixed by the weights, head by head, before the output projection.";
     AttnOut,      Block, "attn.out",     ["token", "d_model"],           "What the output projection gives, bias included.";
     AttnAdded,    Block, "attn.added",   ["token", "d_model"],           "What attention adds to the residual stream: attn.out, after its own norm where a family has one.";

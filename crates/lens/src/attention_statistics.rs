@@ -1,6 +1,7 @@
 use std::ops::Range;
 
 use glassbox_anatomy::{At, Interest, Observer, Site};
+use glassbox_mechanisms::attention::RowStatistics;
 use glassbox_tensor::View;
 use serde::Serialize;
 
@@ -26,15 +27,13 @@ pub struct HeadStatistics {
     pub sink_mass: f64,
 }
 
-/// Watches `attn.pattern` for some rows and keeps, per layer and head, where their attention went.
+/// Watches `attn.stats` for some rows and keeps, per layer and head, where their attention went; no weights are held at any length.
 ///
 /// With weights `p_j` of one row over keys `j ≤ i`: mass of a span `S` is `Σ_{j∈S} p_j`, entropy `-Σ p_j ln p_j`
 /// (`0 ln 0 = 0`), effective support `1/Σ p_j²`, mean distance `Σ p_j |i - j|`. All are averaged over the rows.
 pub struct AttentionStatistics {
     rows: Range<usize>,
     spans: Vec<Range<usize>>,
-    windows: Vec<Option<usize>>,
-    both_directions: bool,
     heads: Vec<Sums>,
 }
 
@@ -53,19 +52,7 @@ impl AttentionStatistics {
     /// Watches the query rows `rows`; `spans` are token ranges, both in absolute positions.
     #[must_use]
     pub fn new(rows: Range<usize>, spans: Vec<Range<usize>>) -> Self {
-        Self { rows, spans, windows: Vec::new(), both_directions: false, heads: Vec::new() }
-    }
-
-    /// Tells that every row sees the keys after it too, as in an encoder.
-    #[must_use]
-    pub fn in_both_directions(self) -> Self {
-        Self { both_directions: true, ..self }
-    }
-
-    /// Tells how many keys a row of each layer can see (`None`: all up to itself); without it every layer sees all.
-    #[must_use]
-    pub fn with_windows(self, windows: Vec<Option<usize>>) -> Self {
-        Self { windows, ..self }
+        Self { rows, spans, heads: Vec::new() }
     }
 
     /// The means, by layer and head. Empty where no watched row was met.
@@ -112,31 +99,17 @@ impl Sums {
         Self { sums, rows: 0, rows_with_choice: 0, normalised_entropy: 0.0 }
     }
 
-    fn add_row(&mut self, weights: &[f32], row: usize, visible: usize, spans: &[Range<usize>]) {
-        let sum_over = |range: Range<usize>| weights[range].iter().map(|p| f64::from(*p)).sum::<f64>();
-        for (mass, span) in self.sums.span_mass.iter_mut().zip(spans) {
-            *mass += sum_over(span.start.min(weights.len())..span.end.min(weights.len()));
-        }
-        let mut entropy = 0.0;
-        let mut squares = 0.0;
-        let mut distance = 0.0;
-        for (key, weight) in weights.iter().enumerate() {
-            let p = f64::from(*weight);
-            if p > 0.0 {
-                entropy -= p * p.ln();
-                squares += p * p;
-                distance += p * (row as f64 - key as f64).abs();
-            }
-        }
+    fn add_row(&mut self, row: &RowStatistics<'_>) {
         self.rows += 1;
-        self.sums.entropy_nats += entropy;
-        if visible > 1 {
+        self.sums.span_mass.iter_mut().zip(row.spans).for_each(|(sum, mass)| *sum += f64::from(*mass));
+        if let Some(normalised) = row.normalised_entropy() {
             self.rows_with_choice += 1;
-            self.normalised_entropy += entropy / (visible as f64).ln();
+            self.normalised_entropy += normalised;
         }
-        self.sums.effective_support += if squares > 0.0 { 1.0 / squares } else { 0.0 };
-        self.sums.mean_distance_tokens += distance;
-        self.sums.sink_mass += weights.first().map_or(0.0, |p| f64::from(*p));
+        self.sums.entropy_nats += f64::from(row.entropy_nats);
+        self.sums.effective_support += f64::from(row.effective_support);
+        self.sums.mean_distance_tokens += f64::from(row.mean_distance_tokens);
+        self.sums.sink_mass += f64::from(row.sink_mass);
     }
 
     fn means(self) -> HeadStatistics {
@@ -154,20 +127,22 @@ impl Sums {
 
 impl Observer for AttentionStatistics {
     fn interest(&self, at: At) -> Interest {
-        if at.site == Site::Pattern { Interest::Rows(self.rows.clone()) } else { Interest::Nothing }
+        if at.site == Site::Statistics { Interest::Rows(self.rows.clone()) } else { Interest::Nothing }
+    }
+
+    fn spans(&self) -> &[Range<usize>] {
+        &self.spans
     }
 
     fn see(&mut self, at: At, value: View<'_>) {
-        let Ok([heads, queries, keys]) = value.sizes_of(["head", "query", "key"]) else { return };
-        let (rows, spans, both_directions) = (self.rows.clone(), self.spans.clone(), self.both_directions);
-        let window = self.windows.get(at.layer).copied().flatten();
-        for head in 0..heads {
-            let weights = &value.values()[head * queries * keys..][..queries * keys];
-            let watched = (at.first_row..).zip(weights.chunks_exact(keys.max(1))).filter(|(row, _)| rows.contains(row));
-            let sums = self.entry(at.layer, head);
-            for (row, weights) in watched {
-                let visible = if both_directions { keys } else { visible_keys(row, window).len() };
-                sums.add_row(weights, row, visible, &spans);
+        let Ok([tokens, heads, width]) = value.sizes_of(["token", "head", "statistic"]) else { return };
+        let rows = self.rows.clone();
+        for token in (0..tokens).filter(|token| rows.contains(&(at.first_row + token))) {
+            for head in 0..heads {
+                let row = &value.values()[(token * heads + head) * width..][..width];
+                if let Some(row) = RowStatistics::of(row) {
+                    self.entry(at.layer, head).add_row(&row);
+                }
             }
         }
     }
@@ -175,14 +150,31 @@ impl Observer for AttentionStatistics {
 
 #[cfg(test)]
 mod tests {
+    use glassbox_mechanisms::attention::{Asked, textbook};
+
     use super::*;
 
-    fn statistics_of(weights: &[f32], row: usize, spans: Vec<Range<usize>>) -> HeadStatistics {
-        let mut observer = AttentionStatistics::new(row..row + 1, spans);
-        let at = At { layer: 2, site: Site::Pattern, first_row: row };
-        let sizes = [1, 1, weights.len()];
-        observer.see(at, View::new(Site::Pattern.axes(), &sizes, weights).expect("sizes match"));
+    /// Rows of one head, each with the keys that it sees, as `attn.stats` shows them.
+    fn watch(first_row: usize, rows: &[(&[f32], Range<usize>)], mut observer: AttentionStatistics) -> HeadStatistics {
+        let mut values = Vec::new();
+        for (row, (weights, seen)) in (first_row..).zip(rows) {
+            let weights: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
+            values.extend([0.0, seen.start as f32, seen.len() as f32]);
+            values.extend(textbook::statistics(&weights, row, &Asked { spans: observer.spans() }).iter().map(|value| *value as f32));
+        }
+        let at = At { layer: 2, site: Site::Statistics, first_row };
+        let sizes = [rows.len(), 1, values.len() / rows.len()];
+        observer.see(at, View::new(Site::Statistics.axes(), &sizes, &values).expect("sizes match"));
         observer.finish().remove(0)
+    }
+
+    fn statistics_of(weights: &[f32], row: usize, spans: Vec<Range<usize>>) -> HeadStatistics {
+        watch(row, &[(weights, 0..row + 1)], AttentionStatistics::new(row..row + 1, spans))
+    }
+
+    /// An entropy is rounded to `f32` once.
+    fn is_uniform(head: &HeadStatistics) -> bool {
+        head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < f64::from(f32::EPSILON))
     }
 
     #[test]
@@ -196,7 +188,7 @@ mod tests {
     #[test]
     fn a_uniform_row_has_entropy_one_and_the_mass_of_the_baseline() {
         let head = statistics_of(&[0.25; 4], 3, vec![0..3, 3..4]);
-        assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
+        assert!(is_uniform(&head), "{head:?}");
         assert_eq!(head.span_mass, [uniform_mass(&(0..3), &(0..4)), uniform_mass(&(3..4), &(0..4))]);
         assert_eq!(head.effective_support, 4.0);
         assert_eq!(head.sink_mass, 0.25);
@@ -205,11 +197,8 @@ mod tests {
     #[test]
     fn a_row_that_sees_one_key_has_no_part_in_the_normalised_entropy() {
         assert_eq!(statistics_of(&[1.0], 0, Vec::new()).normalised_entropy, None);
-        let mut observer = AttentionStatistics::new(0..2, Vec::new());
-        let at = At { layer: 0, site: Site::Pattern, first_row: 0 };
-        observer.see(at, View::new(Site::Pattern.axes(), &[1, 2, 2], &[1.0, 0.0, 0.5, 0.5]).expect("sizes match"));
-        let head = observer.finish().remove(0);
-        assert_eq!(head.normalised_entropy, Some(1.0), "the second row is uniform, and the first says nothing");
+        let head = watch(0, &[(&[1.0, 0.0], 0..1), (&[0.5, 0.5], 0..2)], AttentionStatistics::new(0..2, Vec::new()));
+        assert!(is_uniform(&head), "the second row is uniform, and the first says nothing: {head:?}");
         assert_eq!(head.sink_mass, 0.75, "every other mean is over both rows");
     }
 
@@ -222,30 +211,18 @@ mod tests {
     }
 
     #[test]
-    fn a_row_with_a_window_is_held_against_the_keys_that_it_can_see() {
-        let mut observer = AttentionStatistics::new(3..4, Vec::new()).with_windows(vec![Some(2)]);
-        let at = At { layer: 0, site: Site::Pattern, first_row: 3 };
-        observer.see(at, View::new(Site::Pattern.axes(), &[1, 1, 4], &[0.0, 0.0, 0.5, 0.5]).expect("sizes match"));
-        let head = observer.finish().remove(0);
-        assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
-    }
-
-    #[test]
-    fn a_row_that_sees_both_directions_is_held_against_all_keys() {
-        let mut observer = AttentionStatistics::new(0..1, Vec::new()).in_both_directions();
-        let at = At { layer: 0, site: Site::Pattern, first_row: 0 };
-        observer.see(at, View::new(Site::Pattern.axes(), &[1, 1, 4], &[0.25; 4]).expect("sizes match"));
-        let head = observer.finish().remove(0);
-        assert!(head.normalised_entropy.is_some_and(|entropy| (entropy - 1.0).abs() < 1e-12), "{head:?}");
-        assert_eq!(head.mean_distance_tokens, 1.5, "tokens after the row are as far as tokens before it");
+    fn a_row_is_held_against_the_keys_that_it_can_see() {
+        let of_window = watch(3, &[(&[0.0, 0.0, 0.5, 0.5], 2..4)], AttentionStatistics::new(3..4, Vec::new()));
+        assert!(is_uniform(&of_window), "{of_window:?}");
+        let of_encoder = watch(0, &[(&[0.25; 4], 0..4)], AttentionStatistics::new(0..1, Vec::new()));
+        assert!(is_uniform(&of_encoder), "{of_encoder:?}");
+        assert_eq!(of_encoder.mean_distance_tokens, 1.5, "tokens after the row are as far as tokens before it");
     }
 
     #[test]
     fn rows_that_nobody_asked_for_are_not_averaged() {
-        let mut observer = AttentionStatistics::new(1..2, std::iter::once(0..1).collect());
-        let at = At { layer: 0, site: Site::Pattern, first_row: 0 };
-        let weights = [1.0, 0.0, 0.25, 0.75];
-        observer.see(at, View::new(Site::Pattern.axes(), &[1, 2, 2], &weights).expect("sizes match"));
-        assert_eq!(observer.finish()[0].span_mass, [0.25]);
+        let observer = AttentionStatistics::new(1..2, std::iter::once(0..1).collect());
+        let head = watch(0, &[(&[1.0, 0.0], 0..1), (&[0.25, 0.75], 0..2)], observer);
+        assert_eq!(head.span_mass, [0.25]);
     }
 }

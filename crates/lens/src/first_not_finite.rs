@@ -15,7 +15,8 @@ pub struct NotFinite {
 /// Finds the first site, in the order of the forward pass, that holds a number which is not finite: there the trouble begins, and
 /// everything after it only passes it on.
 ///
-/// Scores and patterns are left out: a hidden key rightly has a score of minus infinity, and what is wrong with them shows in `attn.z`.
+/// Scores, patterns and their statistics are left out: a hidden key rightly has a score of minus infinity, as a row that sees nothing has a log-sum-exp
+/// of it, and what is wrong with them shows in `attn.z`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstNotFinite {
     found: Option<NotFinite>,
@@ -31,7 +32,7 @@ impl FirstNotFinite {
 
 impl Observer for FirstNotFinite {
     fn interest(&self, at: At) -> Interest {
-        let looked_at = self.found.is_none() && !matches!(at.site, Site::Scores | Site::Pattern);
+        let looked_at = self.found.is_none() && !matches!(at.site, Site::Scores | Site::Pattern | Site::Statistics);
         if looked_at { Interest::See } else { Interest::Nothing }
     }
 

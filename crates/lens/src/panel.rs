@@ -12,8 +12,15 @@ pub struct Panel<'o> {
 
 impl<'o> Panel<'o> {
     /// A panel of readers. Editing observers are run alone, so that every edit has one author.
+    ///
+    /// # Panics
+    ///
+    /// Where two name different spans: `attn.stats` is shown to all of them with the spans of one, which the others pass over.
     #[must_use]
     pub fn new(observers: Vec<&'o mut dyn Observer>) -> Self {
+        let mut named = observers.iter().map(|observer| observer.spans()).filter(|spans| !spans.is_empty());
+        let first = named.next().unwrap_or_default();
+        assert!(named.all(|spans| spans == first), "observers of one panel name the same spans, or none");
         Self { observers }
     }
 }
@@ -31,6 +38,10 @@ impl Observer for Panel<'_> {
             }
         }
         rows.map_or(Interest::Nothing, Interest::Rows)
+    }
+
+    fn spans(&self) -> &[Range<usize>] {
+        self.observers.iter().map(|observer| observer.spans()).find(|spans| !spans.is_empty()).unwrap_or_default()
     }
 
     fn see(&mut self, at: At, value: View<'_>) {

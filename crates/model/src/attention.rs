@@ -15,6 +15,9 @@ use crate::decoder::{Part, Run};
 use crate::linear::Linear;
 use crate::norm::NormWeights;
 
+/// Scores, or weights, that are shown at once: 64 MiB of them. More rows come in several parts.
+const NUMBERS_SHOWN: usize = 1 << 24;
+
 #[derive(Debug)]
 pub(crate) struct Attention {
     pub(crate) layer: usize,
@@ -113,8 +116,12 @@ impl Attention {
         for (site, compute) in [(Site::Scores, scores as Compute), (Site::Pattern, pattern as Compute)] {
             let first = queries.first_position;
             let Some(rows) = tap.wanted_rows(site, first..first + queries.tokens()) else { continue };
-            let mut values = compute(run.kernels, queries, seen, &self.rule, rows.start - first..rows.end - first)?;
-            tap.from_row(rows.start).at(site, &[self.heads.heads(), rows.len(), seen.len()], &mut values);
+            let together = (NUMBERS_SHOWN / (self.heads.heads() * seen.len())).max(1);
+            for start in rows.clone().step_by(together) {
+                let rows = start..(start + together).min(rows.end);
+                let mut values = compute(run.kernels, queries, seen, &self.rule, rows.start - first..rows.end - first)?;
+                tap.from_row(rows.start).at(site, &[self.heads.heads(), rows.len(), seen.len()], &mut values);
+            }
         }
         Ok(())
     }
@@ -143,7 +150,7 @@ impl Attention {
         tap.at(Site::Pattern, &sizes, &mut weights);
         if tap.wanted_rows(Site::Statistics, queries.first_position..queries.first_position + tokens).is_some() {
             let asked = Asked { spans: tap.spans() };
-            self.show_statistics(statistics_of(&weights, &sums, queries, asked), &mut tap.from_row(queries.first_position));
+            self.show_statistics(statistics_of(&weights, &sums, queries, &self.rule, asked), &mut tap.from_row(queries.first_position));
         }
         mix(&weights, &self.heads, seen, z)
     }

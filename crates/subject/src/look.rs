@@ -26,7 +26,7 @@ pub(crate) fn look(subject: &NativeSubject, told: &Told, mut session: Session, w
     let windows: Vec<Option<usize>> = subject.model.blueprint().layers.iter().map(|layer| layer.window.keys()).collect();
     // The last answer token chooses nothing that was kept, so it need not be read.
     let read = &ids[..rows.end];
-    let mut statistics = AttentionStatistics::new(rows.clone(), ranges.clone()).with_windows(windows.clone());
+    let mut statistics = AttentionStatistics::new(rows.clone(), ranges.clone());
     let mut again = |observer: &mut dyn Observer| {
         session.truncate(rows.start);
         let rest = &read[session.ids().len()..];

@@ -95,11 +95,7 @@ fn show(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(), Failure
 fn inspect(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<Inspection, Failure> {
     let tokens = prompt.ids.len();
     let blueprint = opened.blueprint();
-    let windows = blueprint.layers.iter().map(|layer| layer.window.keys()).collect();
-    let mut all_rows = AttentionStatistics::new(0..tokens, Vec::new()).with_windows(windows);
-    if let Engine::Encoder(_) = opened.engine {
-        all_rows = all_rows.in_both_directions();
-    }
+    let mut all_rows = AttentionStatistics::new(0..tokens, Vec::new());
     let ranges = prompt.spans.iter().map(|span| span.first_token..span.first_token + span.tokens).collect();
     let mut last_row = AttentionStatistics::new(tokens.saturating_sub(1)..tokens, ranges);
     let numbers = opened.watch(&prompt.ids, Rows::Last, &mut Panel::new(vec![&mut all_rows, &mut last_row]))?;

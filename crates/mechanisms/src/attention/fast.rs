@@ -324,7 +324,7 @@ impl Door<'_> {
                 log_sum_exp[row.head * self.queries.tokens() + row.token] = running.log_sum_exp();
             }
             if let Some(statistics) = &mut self.results.statistics {
-                totals.watched[index].write(*running, statistics.row_mut(row.head, row.token));
+                totals.watched[index].write(*running, &row.keys, statistics.row_mut(row.head, row.token));
             }
         }
     }

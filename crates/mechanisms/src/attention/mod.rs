@@ -201,12 +201,14 @@ pub fn pattern(
 ///
 /// - `pattern`      `[head, token, key]`, one row for each query
 /// - `log_sum_exp`  `[head, token]`, of the scores that the weights come from
+/// - `rule`         which tells what the queries see
 ///
 /// # Panics
 ///
 /// Where `pattern` and `log_sum_exp` do not hold whole rows for the queries.
 #[must_use]
-pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>, asked: Asked<'_>) -> Statistics {
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "rounding to f32 is meant; positions are below 2^24")]
+pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>, rule: &Rule, asked: Asked<'_>) -> Statistics {
     let (heads, tokens) = (queries.heads.heads(), queries.tokens());
     assert_eq!(log_sum_exp.len(), heads * tokens, "one log-sum-exp for each head and token");
     let mut statistics = Statistics::new(heads, tokens, &asked);
@@ -215,8 +217,9 @@ pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>
         let weights: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
         let told = textbook::statistics(&weights, queries.first_position + token, &asked);
         let row = statistics.row_mut(head, token);
-        row[0] = log_sum_exp[index];
-        row[1..].iter_mut().zip(told).for_each(|(row, told)| *row = told as f32);
+        let keys = queries.keys(rule, token, weights.len());
+        row[..3].copy_from_slice(&[log_sum_exp[index], keys.start as f32, keys.len() as f32]);
+        row[3..].iter_mut().zip(told).for_each(|(row, told)| *row = told as f32);
     }
     statistics
 }

@@ -33,11 +33,16 @@ pub struct Statistics {
     values: Vec<f32>,
 }
 
-/// Those of one row, with weights `p_j` over the keys `j` that its query at `i` sees. A row that sees nothing has the log-sum-exp minus infinity, and else zeros.
+/// Those of one row, with weights `p_j` over the keys `j` that its query at `i` sees. A row that sees nothing has
+/// the log-sum-exp minus infinity, and else zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowStatistics<'a> {
     /// `ln Σ exp(score)`.
     pub log_sum_exp: f32,
+    /// Position of the first key that the query sees.
+    pub first_key: f32,
+    /// How many keys it sees, which lie side by side; exact below 2^24.
+    pub visible_keys: f32,
     /// `-Σ p ln p`, nats: `ln l - Σ exp(s - m) (s - m) / l`, with `m` the largest score and `l = Σ exp(s - m)`.
     pub entropy_nats: f32,
     /// `1 / Σ p²`: as many keys with equal weights are as concentrated.
@@ -52,7 +57,7 @@ pub struct RowStatistics<'a> {
     pub spans: &'a [f32],
 }
 
-const ALWAYS: usize = 5;
+const ALWAYS: usize = 7;
 
 impl Statistics {
     pub(super) fn new(heads: usize, tokens: usize, asked: &Asked<'_>) -> Self {
@@ -85,13 +90,44 @@ impl Statistics {
 }
 
 impl<'a> RowStatistics<'a> {
+    /// The keys that the query sees, absolute positions.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are whole numbers from 0 to 2^24")]
+    pub fn visible(&self) -> Range<usize> {
+        let first = self.first_key as usize;
+        first..first + self.visible_keys as usize
+    }
+
+    /// Entropy as a share of `ln(visible keys)`: 0 is one key, 1 is uniform. `None` where the query has no choice.
+    #[must_use]
+    pub fn normalised_entropy(&self) -> Option<f64> {
+        (self.visible_keys > 1.0).then(|| f64::from(self.entropy_nats) / f64::from(self.visible_keys).ln())
+    }
+
+    /// `exp(entropy)`: as many keys with equal weights have the same entropy.
+    #[must_use]
+    pub fn perplexity_keys(&self) -> f64 {
+        f64::from(self.entropy_nats).exp()
+    }
+
     /// Reads a row as `attn.stats` shows it; `None` where it is too short to be one.
     #[must_use]
     pub fn of(row: &'a [f32]) -> Option<Self> {
-        let (&[log_sum_exp, entropy_nats, effective_support, mean_distance_tokens, sink_mass], shares) =
-            row.split_first_chunk::<ALWAYS>()?;
+        let (always, shares) = row.split_first_chunk::<ALWAYS>()?;
+        let &[log_sum_exp, first_key, visible_keys, entropy_nats, effective_support, mean_distance_tokens, sink_mass] = always;
         let (distances, spans) = shares.split_at_checked(DISTANCE_CLASSES)?;
-        Some(Self { log_sum_exp, entropy_nats, effective_support, mean_distance_tokens, sink_mass, distances, spans })
+        let exact = Self {
+            log_sum_exp,
+            first_key,
+            visible_keys,
+            entropy_nats,
+            effective_support,
+            mean_distance_tokens,
+            sink_mass,
+            distances,
+            spans,
+        };
+        Some(exact)
     }
 }
 
@@ -130,7 +166,7 @@ pub(super) trait Watch: Clone + Send {
     fn add(&mut self, tile: &WeighedTile<'_>);
     /// Adds what a later chunk saw; both ran with the sums that are given.
     fn merge(&mut self, running: Running, later: &Self, later_running: Running);
-    fn write(&self, running: Running, row: &mut [f32]);
+    fn write(&self, running: Running, keys: &Range<usize>, row: &mut [f32]);
 }
 
 /// Nobody asked.
@@ -144,7 +180,7 @@ impl Watch for Nobody {
     }
     fn add(&mut self, _: &WeighedTile<'_>) {}
     fn merge(&mut self, _: Running, _: &Self, _: Running) {}
-    fn write(&self, _: Running, _: &mut [f32]) {}
+    fn write(&self, _: Running, _: &Range<usize>, _: &mut [f32]) {}
 }
 
 /// Sums of one row, relative to the largest score so far as the weights are.
@@ -216,17 +252,17 @@ impl Watch for Sums {
         self.shares.iter_mut().zip(later.shares).for_each(|(share, later)| *share += later);
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
-    fn write(&self, running: Running, row: &mut [f32]) {
-        row[0] = running.log_sum_exp();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "rounding to f32 is meant; positions are below 2^24")]
+    fn write(&self, running: Running, keys: &Range<usize>, row: &mut [f32]) {
+        row[..3].copy_from_slice(&[running.log_sum_exp(), keys.start as f32, keys.len() as f32]);
         let sum = f64::from(running.sum);
         if sum == 0.0 {
             return;
         }
-        row[1] = (ln_f64(sum) - self.centred / sum) as f32;
-        row[2] = (sum * sum / self.squares) as f32;
-        row[3] = (self.distance / sum) as f32;
-        row[4] = (self.sink / sum) as f32;
+        row[3] = (ln_f64(sum) - self.centred / sum) as f32;
+        row[4] = (sum * sum / self.squares) as f32;
+        row[5] = (self.distance / sum) as f32;
+        row[6] = (self.sink / sum) as f32;
         row[ALWAYS..].iter_mut().zip(&self.shares).for_each(|(row, share)| *row = (share / sum) as f32);
     }
 }

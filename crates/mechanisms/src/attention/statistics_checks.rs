@@ -86,6 +86,7 @@ impl Case {
                     let far = (f64::from(found) - f64::from(truth)).abs();
                     assert!(equal || far <= bound, "{name} of head {head}, token {token}: {found}, wanted {truth} within {bound:e}");
                 };
+                assert_eq!(found.visible(), if truth.visible().is_empty() { found.visible() } else { truth.visible() });
                 near("log-sum-exp", found.log_sum_exp, truth.log_sum_exp, off + rounding * (1.0 + SIZE * SIZE * d_head.sqrt()));
                 near("entropy", found.entropy_nats, truth.entropy_nats, (2.0 * off + rounding) * n.ln().max(1.0));
                 let support = f64::from(truth.effective_support);

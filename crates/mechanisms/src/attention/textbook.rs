@@ -121,9 +121,12 @@ pub(super) fn statistics_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, r
         let scores = scores(&q, &k, queries.first_position, rule, queries.texts, slope_of(rule, head, &queries.heads));
         for (token, (scores, weights)) in scores.rows().into_iter().zip(pattern(&scores).rows()).enumerate() {
             let row = out.row_mut(head, token);
+            let seen: Vec<usize> = (0..scores.len()).filter(|key| scores[*key] > f64::NEG_INFINITY).collect();
             row[0] = round(log_sum_exp(&scores.to_vec()));
+            row[1] = seen.first().copied().unwrap_or(0) as f32;
+            row[2] = seen.len() as f32;
             let told = statistics(&weights.to_vec(), queries.first_position + token, asked);
-            row[1..].iter_mut().zip(told).for_each(|(row, told)| *row = round(told));
+            row[3..].iter_mut().zip(told).for_each(|(row, told)| *row = round(told));
         }
     }
 }
