@@ -17,6 +17,21 @@ pub enum Interest {
     Edit,
 }
 
+/// What `attn.stats` is to hold beyond what is always there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asks<'a> {
+    /// Spans of absolute key positions, whose shares of the attention are wanted.
+    pub spans: &'a [Range<usize>],
+    /// How many of the keys with the largest weights are wanted.
+    pub top_keys: usize,
+    /// Whether sums of the weights times the norm of what the head makes of the value, `‖W_O v‖`, are wanted: over all keys, each span and each top key.
+    pub value_weighted: bool,
+    /// The token whose logit is to be divided among keys: sums of the weights times the value's product with the token's direction are wanted. Each is a
+    /// part of the logit, before a final soft-cap, times the root mean square (where norms centre: the standard deviation) of what the last norm reads
+    /// in that row, and of what a norm on attention's output reads there.
+    pub logit: Option<u32>,
+}
+
 /// Somebody who watches a forward pass.
 ///
 /// An observer cannot fail the pass: it keeps its trouble and gives it up when it is finished.
@@ -27,9 +42,9 @@ pub trait Observer {
         Interest::Nothing
     }
 
-    /// Spans of absolute key positions whose shares of the attention it wants at `attn.stats`; the default wants none.
-    fn spans(&self) -> &[Range<usize>] {
-        &[]
+    /// What it wants at `attn.stats` beyond what is always there; the default wants nothing.
+    fn asks(&self) -> Asks<'_> {
+        Asks::default()
     }
 
     /// Shown a value that it wanted to see.

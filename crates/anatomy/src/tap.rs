@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use glassbox_tensor::{View, ViewMut};
 
-use crate::{At, Interest, Observer, Site};
+use crate::{Asks, At, Interest, Observer, Site};
 
 /// What the forward pass holds to narrate: the observer, and where the pass is now.
 pub struct Tap<'o, O: Observer + ?Sized> {
@@ -49,10 +49,10 @@ impl<'o, O: Observer + ?Sized> Tap<'o, O> {
         (!rows.is_empty()).then_some(rows)
     }
 
-    /// Spans whose shares of the attention the observer wants.
+    /// What the observer wants at `attn.stats` beyond what is always there.
     #[must_use]
-    pub fn spans(&self) -> &[Range<usize>] {
-        self.observer.spans()
+    pub fn asks(&self) -> Asks<'_> {
+        self.observer.asks()
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
-use glassbox_anatomy::{At, Interest, Observer, Site};
-use glassbox_mechanisms::attention::RowStatistics;
+use glassbox_anatomy::{Asks, At, Interest, Observer, Site};
+use glassbox_mechanisms::attention::{Layout, RowStatistics};
 use glassbox_tensor::View;
 use serde::Serialize;
 
@@ -130,17 +130,17 @@ impl Observer for AttentionStatistics {
         if at.site == Site::Statistics { Interest::Rows(self.rows.clone()) } else { Interest::Nothing }
     }
 
-    fn spans(&self) -> &[Range<usize>] {
-        &self.spans
+    fn asks(&self) -> Asks<'_> {
+        Asks { spans: &self.spans, ..Asks::default() }
     }
 
     fn see(&mut self, at: At, value: View<'_>) {
         let Ok([tokens, heads, width]) = value.sizes_of(["token", "head", "statistic"]) else { return };
-        let rows = self.rows.clone();
+        let (rows, layout) = (self.rows.clone(), Layout { spans: self.spans.len(), ..Layout::default() });
         for token in (0..tokens).filter(|token| rows.contains(&(at.first_row + token))) {
             for head in 0..heads {
                 let row = &value.values()[(token * heads + head) * width..][..width];
-                if let Some(row) = RowStatistics::of(row) {
+                if let Some(row) = RowStatistics::of(row, layout) {
                     self.entry(at.layer, head).add_row(&row);
                 }
             }
@@ -160,7 +160,8 @@ mod tests {
         for (row, (weights, seen)) in (first_row..).zip(rows) {
             let weights: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
             values.extend([0.0, seen.start as f32, seen.len() as f32]);
-            values.extend(textbook::statistics(&weights, row, &Asked { spans: observer.spans() }).iter().map(|value| *value as f32));
+            let asked = Asked { spans: observer.asks().spans, ..Asked::default() };
+            values.extend(textbook::statistics(&weights, 0, row, &asked).iter().map(|value| *value as f32));
         }
         let at = At { layer: 2, site: Site::Statistics, first_row };
         let sizes = [rows.len(), 1, values.len() / rows.len()];

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use glassbox_anatomy::{At, Interest, Observer};
+use glassbox_anatomy::{Asks, At, Interest, Observer};
 use glassbox_tensor::View;
 
 /// Several observers that watch the same pass.
@@ -15,12 +15,12 @@ impl<'o> Panel<'o> {
     ///
     /// # Panics
     ///
-    /// Where two name different spans: `attn.stats` is shown to all of them with the spans of one, which the others pass over.
+    /// Where two ask for different things at `attn.stats`: it is shown to all of them with what one asks for, which those who ask for nothing pass over.
     #[must_use]
     pub fn new(observers: Vec<&'o mut dyn Observer>) -> Self {
-        let mut named = observers.iter().map(|observer| observer.spans()).filter(|spans| !spans.is_empty());
-        let first = named.next().unwrap_or_default();
-        assert!(named.all(|spans| spans == first), "observers of one panel name the same spans, or none");
+        let mut asks = observers.iter().map(|observer| observer.asks()).filter(|asks| *asks != Asks::default());
+        let first = asks.next().unwrap_or_default();
+        assert!(asks.all(|asks| asks == first), "observers of one panel ask for the same statistics, or for nothing");
         Self { observers }
     }
 }
@@ -40,8 +40,8 @@ impl Observer for Panel<'_> {
         rows.map_or(Interest::Nothing, Interest::Rows)
     }
 
-    fn spans(&self) -> &[Range<usize>] {
-        self.observers.iter().map(|observer| observer.spans()).find(|spans| !spans.is_empty()).unwrap_or_default()
+    fn asks(&self) -> Asks<'_> {
+        self.observers.iter().map(|observer| observer.asks()).find(|asks| *asks != Asks::default()).unwrap_or_default()
     }
 
     fn see(&mut self, at: At, value: View<'_>) {

@@ -75,7 +75,7 @@ fn measure_watched(heads: Heads, tokens: usize, workers: &Workers) -> f64 {
                 match spans {
                     None => attend(Kernels::Fast, &queries, &layer, &case.rule, &mut out, None, workers).expect("shapes that fit"),
                     Some(spans) => drop(
-                        attend_watched(Kernels::Fast, &queries, &layer, &case.rule, Asked { spans }, &mut out, workers)
+                        attend_watched(Kernels::Fast, &queries, &layer, &case.rule, Asked { spans, ..Asked::default() }, &mut out, workers)
                             .expect("shapes that fit"),
                     ),
                 }

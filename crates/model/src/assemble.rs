@@ -1,5 +1,7 @@
 //! Where the parts of the forward pass take their weights, each from the slots that the blueprint gives it.
 
+use std::sync::OnceLock;
+
 use glassbox_mechanisms::MechanismError;
 use glassbox_mechanisms::attention::Rule;
 use glassbox_mechanisms::mask::KeyRange;
@@ -112,6 +114,7 @@ impl Attention {
             },
             query_key_norm,
             rotary,
+            triangles: OnceLock::new(),
             rule: Rule {
                 keys: match (parts.direction, blueprint.layers[layer].window) {
                     (Direction::Backward, Window::Whole) => KeyRange::causal(),

@@ -1,8 +1,10 @@
 //! Attention: project, norm and rotate, remember, attend, project back.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use glassbox_anatomy::{Observer, Site, Tap};
+use glassbox_anatomy::{Asks, Observer, Site, Tap};
+use glassbox_mechanisms::attention::measures::{Triangles, value_norms, value_products};
 use glassbox_mechanisms::attention::{Asked, Queries, Rule, Statistics, attend_watched, mix, pattern, scores, statistics_of};
 use glassbox_mechanisms::cache::{Cache, LayerView};
 use glassbox_mechanisms::heads::Heads;
@@ -33,13 +35,17 @@ pub(crate) struct Attention {
     /// Which of the pass's rotations turns queries and keys.
     pub(crate) rotary: Option<usize>,
     pub(crate) rule: Rule,
+    /// Made when value-weighted mass is first asked for.
+    pub(crate) triangles: OnceLock<Triangles>,
 }
 
 impl Attention {
-    /// - `x`  [token, d_model], normed; the result has the same sizes
+    /// - `x`      [token, d_model], normed; the result has the same sizes
+    /// - `after`  the norm that is put on the result, which counts where a logit is divided among keys
     pub(crate) fn forward<O: Observer + ?Sized>(
         &self,
         x: &[f32],
+        after: Option<&NormWeights>,
         caches: &mut [&mut Cache],
         run: &Run<'_>,
         tap: &mut Tap<'_, O>,
@@ -78,11 +84,13 @@ impl Attention {
             let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first, texts };
             let z = &mut z[queried];
             if run.edited.contains(&self.layer) {
-                self.attend_by_edited_weights(&queries, &seen, z, run, tap)?;
+                self.attend_by_edited_weights(&queries, &seen, z, after, run, tap)?;
             } else {
                 self.show_weights(&queries, &seen, run, tap)?;
                 if tap.wanted_rows(Site::Statistics, part.first..part.first + part.rows.len()).is_some() {
-                    let asked = Asked { spans: tap.spans() };
+                    let measures = self.measures(tap.asks(), &seen, after, run)?;
+                    let measures: Vec<&[f32]> = measures.iter().map(Vec::as_slice).collect();
+                    let asked = asked(tap.asks(), &measures);
                     let statistics = attend_watched(run.kernels, &queries, &seen, &self.rule, asked, z, run.workers)?;
                     self.show_statistics(statistics, &mut tap.from_row(part.first));
                 } else {
@@ -126,6 +134,46 @@ impl Attention {
         Ok(())
     }
 
+    /// The numbers of all stored keys by which attention is to be weighted, each [head, key]: norms first, then parts in a logit.
+    fn measures(
+        &self,
+        asks: Asks<'_>,
+        seen: &LayerView<'_>,
+        after: Option<&NormWeights>,
+        run: &Run<'_>,
+    ) -> Result<Vec<Vec<f32>>, MechanismError> {
+        let mut measures = Vec::new();
+        if asks.value_weighted {
+            let triangles = self.triangles.get_or_init(|| self.triangles());
+            measures.push(value_norms(seen, &self.heads, triangles, run.workers)?);
+        }
+        if let Some(toward) = run.toward {
+            let toward = after.map_or_else(|| toward.to_vec(), |after| after.toward(toward));
+            let mut directions = vec![0.0_f64; self.heads.query_width()];
+            self.out.each_row(|out, weights| {
+                let of_row = f64::from(toward[out]);
+                directions.iter_mut().zip(weights).for_each(|(direction, weight)| *direction += of_row * f64::from(*weight));
+            });
+            let directions: Vec<f32> = directions.iter().map(|direction| *direction as f32).collect();
+            measures.push(value_products(seen, &self.heads, &directions, run.workers)?);
+        }
+        Ok(measures)
+    }
+
+    /// The output projection as norms of values see it.
+    fn triangles(&self) -> Triangles {
+        let d_head = self.heads.d_head();
+        let mut grams = vec![0.0_f64; self.heads.query_width() * d_head];
+        self.out.each_row(|_, weights| {
+            for (row, weight) in weights.iter().enumerate() {
+                let of_head = &weights[row / d_head * d_head..][..d_head];
+                let gram = &mut grams[row * d_head..][..d_head];
+                gram.iter_mut().zip(of_head).for_each(|(sum, other)| *sum += f64::from(*weight) * f64::from(*other));
+            }
+        });
+        Triangles::new(&self.heads, &grams)
+    }
+
     fn show_statistics<O: Observer + ?Sized>(&self, statistics: Statistics, tap: &mut Tap<'_, O>) {
         let (heads, width) = (self.heads.heads(), statistics.width());
         let mut values = statistics.into_values();
@@ -138,6 +186,7 @@ impl Attention {
         queries: &Queries<'_>,
         seen: &LayerView<'_>,
         z: &mut [f32],
+        after: Option<&NormWeights>,
         run: &Run<'_>,
         tap: &mut Tap<'_, O>,
     ) -> Result<(), MechanismError> {
@@ -149,11 +198,17 @@ impl Attention {
         weights.chunks_exact_mut(seen.len()).for_each(|row| softmax_in_place(run.kernels, row));
         tap.at(Site::Pattern, &sizes, &mut weights);
         if tap.wanted_rows(Site::Statistics, queries.first_position..queries.first_position + tokens).is_some() {
-            let asked = Asked { spans: tap.spans() };
+            let measures = self.measures(tap.asks(), seen, after, run)?;
+            let measures: Vec<&[f32]> = measures.iter().map(Vec::as_slice).collect();
+            let asked = asked(tap.asks(), &measures);
             self.show_statistics(statistics_of(&weights, &sums, queries, &self.rule, asked), &mut tap.from_row(queries.first_position));
         }
         mix(&weights, &self.heads, seen, z)
     }
+}
+
+fn asked<'a>(asks: Asks<'a>, measures: &'a [&'a [f32]]) -> Asked<'a> {
+    Asked { spans: asks.spans, top_keys: asks.top_keys, measures }
 }
 
 type Compute = fn(Kernels, &Queries<'_>, &LayerView<'_>, &Rule, Range<usize>) -> Result<Vec<f32>, MechanismError>;

@@ -46,7 +46,7 @@ impl Block {
             Residual::SideBySide => Some(read_by(self.norm_2.as_ref(), x, run)),
         };
         tap.at(Site::Norm1, &stream, &mut read);
-        let mut added = self.attention.forward(&read, caches, run, &mut tap)?;
+        let mut added = self.attention.forward(&read, self.after_attention.as_ref(), caches, run, &mut tap)?;
         if let Some(norm) = &self.after_attention {
             added = norm.apply(&added, run);
         }
@@ -64,6 +64,13 @@ impl Block {
         add(x, &added, self.stream_2.as_ref(), run);
         tap.at(Site::BlockOut, &stream, x);
         Ok(())
+    }
+}
+
+impl Block {
+    /// Whether what goes in comes out as more than a sum.
+    pub(crate) fn norms_the_stream(&self) -> bool {
+        self.stream_1.is_some() || self.stream_2.is_some()
     }
 }
 

@@ -11,7 +11,7 @@ use glassbox_mechanisms::{Kernels, MechanismError, Workers, embedding, softmax};
 use crate::block::Block;
 use crate::blueprint::SoftCap;
 use crate::norm::NormWeights;
-use crate::{Rows, Sequence, project};
+use crate::{ModelError, Rows, Sequence, project};
 
 /// Tokens that go through the layers together; bounds the memory of a long prompt. No bit depends on it.
 pub(crate) const PIECE: usize = 512;
@@ -64,6 +64,8 @@ pub(crate) struct Run<'a> {
     pub(crate) workers: &'a Workers,
     pub(crate) edited: &'a [usize],
     pub(crate) prefix: usize,
+    /// [d_model] The direction of the logit that is to be divided among keys, in the residual stream after the last block.
+    pub(crate) toward: Option<&'a [f32]>,
     pub(crate) tokens: usize,
     /// Sequences whose tokens make up the piece, one after the other; where somebody watches there is one.
     pub(crate) parts: Vec<Part>,
@@ -97,15 +99,19 @@ impl Decoder {
         sequences: &mut [Sequence<'_>],
         pass: Pass<'_>,
         observer: &mut O,
-    ) -> Result<Vec<Vec<f32>>, MechanismError> {
+    ) -> Result<Vec<Vec<f32>>, ModelError> {
         let Pass { kernels, workers, edited, prefix } = pass;
+        let toward = match observer.is_on() {
+            true => observer.asks().logit.map(|token| self.toward(token)).transpose()?,
+            false => None,
+        };
         let mut logits = vec![Vec::new(); sequences.len()];
         let mut read = vec![0; sequences.len()];
         loop {
             let (ids, parts) = self.piece(sequences, &mut read, PIECE.max(prefix));
             let Some(part) = parts.first() else { return Ok(logits) };
             let mut tap = Tap::new(observer, part.first);
-            let run = Run { kernels, workers, edited, prefix, tokens: ids.len(), parts };
+            let run = Run { kernels, workers, edited, prefix, toward: toward.as_deref(), tokens: ids.len(), parts };
             let mut caches: Vec<&mut Cache> = sequences.iter_mut().map(|sequence| &mut *sequence.cache).collect();
             let x = self.body.forward(&ids, None, &mut caches, &run, &mut tap)?;
             for part in &run.parts {
@@ -137,6 +143,20 @@ impl Decoder {
             *read += tokens;
         }
         (all, parts)
+    }
+
+    /// The direction of a token's logit in the residual stream after the last block, [d_model]: before a soft-cap, the logit is the stream's product with it,
+    /// over the stream's root mean square or standard deviation as the last norm takes it, plus the product of the norm's bias.
+    pub(crate) fn toward(&self, token: u32) -> Result<Vec<f32>, ModelError> {
+        let vocab = self.unembedding.rows();
+        let refuse = |found| ModelError::NoPathToLogit { token, vocab, found };
+        if self.body.blocks.iter().any(Block::norms_the_stream) {
+            return Err(refuse("norms on the stream itself"));
+        }
+        let row = usize::try_from(token).ok().filter(|row| *row < vocab).ok_or_else(|| refuse("a token outside the vocabulary"))?;
+        let mut direction = vec![0.0; self.unembedding.columns()];
+        self.unembedding.decode_row(row, &mut direction);
+        Ok(self.norm.toward(&direction))
     }
 
     /// The logits of some tokens of this piece.

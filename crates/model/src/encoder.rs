@@ -96,6 +96,9 @@ impl Encoder {
         workers: &Workers,
         observer: &mut dyn Observer,
     ) -> Result<Encoded, ModelError> {
+        if let Some(token) = observer.asks().logit {
+            return Err(ModelError::NoPathToLogit { token, vocab: 0, found: "an encoder, which has no logits" });
+        }
         let edited = door::layers_with_edited_weights(&self.blueprint, observer, 0);
         self.pass(ids, token_types, &edited, workers, observer)
     }
@@ -114,7 +117,7 @@ impl Encoder {
         let mut cache = Cache::new(&self.blueprint.cache_layers(), ids.len(), u64::MAX)?;
         let tokens = ids.len();
         let parts = vec![Part { sequence: 0, first: 0, rows: 0..tokens, turns: self.body.turns(0..tokens, tokens) }];
-        let run = Run { kernels: self.kernels, workers, edited, prefix: 0, tokens, parts };
+        let run = Run { kernels: self.kernels, workers, edited, prefix: 0, toward: None, tokens, parts };
         let vectors = self.body.forward(ids, token_types, &mut [&mut cache], &run, &mut Tap::new(observer, 0))?;
         let pooled = self.pooler.as_ref().map(|pooler| {
             let mut pooled = pooler.apply(&vectors[..self.blueprint.d_model], &run);

@@ -145,6 +145,18 @@ pub enum ModelError {
         /// Rows of the model's table.
         types: usize,
     },
+    /// A logit that cannot be divided among the keys of attention.
+    #[error(
+        "the logit of token {token} cannot be divided among keys: wanted a token below {vocab} of a decoder whose residual stream no norm changes, found {found}; ask for shares or value-weighted mass instead"
+    )]
+    NoPathToLogit {
+        /// The token.
+        token: u32,
+        /// Tokens of the vocabulary; 0 for an encoder.
+        vocab: usize,
+        /// What stands against it.
+        found: &'static str,
+    },
     /// A cache made for a model of other sizes.
     #[error("the cache was made for another model: it has {found}, this model needs {wanted}; make it with `new_cache`")]
     ForeignCache {

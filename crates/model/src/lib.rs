@@ -295,6 +295,16 @@ impl Model {
         Ok(self.pass(&mut [Sequence { ids, cache, rows }], pass, observer)?.remove(0))
     }
 
+    /// The direction of a token's logit in `out` of the last block, [d_model]: before a final soft-cap, the logit is the row's product with it over the row's
+    /// root mean square (where the last norm centres: standard deviation) with that norm's epsilon, plus what the norm's bias gives.
+    ///
+    /// # Errors
+    ///
+    /// Where the token is outside the vocabulary, or norms change the stream between blocks.
+    pub fn toward_logit(&self, token: u32) -> Result<Vec<f32>, ModelError> {
+        self.decoder.toward(token)
+    }
+
     /// Compiled twice: for [`Off`], in which every tap vanishes, and for `dyn Observer`.
     fn pass<O: Observer + ?Sized>(
         &self,
@@ -316,6 +326,6 @@ impl Model {
                 }
             }
         }
-        Ok(logits?)
+        logits
     }
 }

@@ -23,6 +23,15 @@ impl Linear {
         (blueprint.pooler == Pooler::FirstToken).then(|| Self::new(weights, 0, Slot::WPooler, Some(Slot::BPooler)))
     }
 
+    /// Every output's weights, [in], decoded, with its number.
+    pub(crate) fn each_row(&self, mut row: impl FnMut(usize, &[f32])) {
+        let mut weights = vec![0.0; self.weight.columns()];
+        for out in 0..self.weight.rows() {
+            self.weight.decode_row(out, &mut weights);
+            row(out, &weights);
+        }
+    }
+
     /// - `x`  [token, in]; the result is [token, out]
     pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
         let mut out = vec![0.0; x.len() / self.weight.columns() * self.weight.rows()];

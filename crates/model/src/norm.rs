@@ -24,6 +24,17 @@ impl NormWeights {
         Self { norm, gain: weights.take_vector(gain, layer), bias: None }
     }
 
+    /// What a direction of the output is in the input, but for the division by the row's root mean square or standard deviation: times the gain, and
+    /// centred where the norm centres.
+    pub(crate) fn toward(&self, direction: &[f32]) -> Vec<f32> {
+        let mut toward: Vec<f32> = direction.iter().zip(&self.gain).map(|(direction, gain)| direction * gain).collect();
+        if !matches!(self.norm, Norm::Rms { .. }) {
+            let mean = toward.iter().map(|x| f64::from(*x)).sum::<f64>() / toward.len() as f64;
+            toward.iter_mut().for_each(|x| *x = (f64::from(*x) - mean) as f32);
+        }
+        toward
+    }
+
     /// - `x`  [row, d], rows as wide as the gain; the result has the same sizes
     pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
         let mut out = vec![0.0; x.len()];

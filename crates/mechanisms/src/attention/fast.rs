@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use super::lanes::{Bend, Lanes, Portable, ROWS, RowState, TileRow};
 #[cfg(target_arch = "x86_64")]
 use super::simd::Avx2;
-use super::statistics::{Asked, Statistics, Watch, WeighedTile};
+use super::statistics::{Asked, Statistics};
+use super::watch::{self, Sums, Watch, Watched};
 use super::{Queries, Rule};
 use crate::Workers;
 use crate::cache::{LANES, LayerView, Line, TILE, value_panels};
@@ -64,7 +65,7 @@ pub(super) fn attend_with<L: Lanes, W: Watch>(
         Block::new(queries, layer, rule, index / blocks_of_kv_head, first..(first + BLOCK).min(rows_of_kv_head))
     };
     let door = Mutex::new(Door { queries, results });
-    let write = |block: &Block<'_>, totals: &Totals<W>| {
+    let write = |block: &Block<'_>, totals: &Totals| {
         door.lock().expect("a thread that panicked ends the pass").write(block, totals);
     };
 
@@ -72,7 +73,7 @@ pub(super) fn attend_with<L: Lanes, W: Watch>(
     if workers.threads() == 1 || blocks >= 2 * workers.threads() || chunks == 1 {
         workers.split(blocks, 1, |range| {
             for block in range.map(block) {
-                let mut totals = Totals::new(&block, &asked);
+                let mut totals = Totals::new::<W>(&block, &asked);
                 for chunk in block.chunks() {
                     totals.merge::<L>(&block.walk::<L, W>(chunk, &asked));
                 }
@@ -80,7 +81,7 @@ pub(super) fn attend_with<L: Lanes, W: Watch>(
             }
         });
     } else {
-        let walked: Vec<Mutex<Option<Chunk<W>>>> = (0..blocks * chunks).map(|_| Mutex::new(None)).collect();
+        let walked: Vec<Mutex<Option<Chunk>>> = (0..blocks * chunks).map(|_| Mutex::new(None)).collect();
         let slot = |index: usize, chunk: usize| walked[index * chunks + chunk].lock().expect("a thread that panicked ends the pass");
         workers.split(blocks * chunks, 1, |range| {
             for (index, chunk) in range.map(|unit| (unit / chunks, unit % chunks)) {
@@ -93,7 +94,7 @@ pub(super) fn attend_with<L: Lanes, W: Watch>(
         workers.split(blocks, 1, |range| {
             for index in range {
                 let block = block(index);
-                let mut totals = Totals::new(&block, &asked);
+                let mut totals = Totals::new::<W>(&block, &asked);
                 (0..chunks).filter_map(|chunk| slot(index, chunk).take()).for_each(|chunk| totals.merge::<L>(&chunk));
                 write(&block, &totals);
             }
@@ -130,6 +131,8 @@ impl Row {
 struct Block<'a> {
     layer: &'a LayerView<'a>,
     kv_head: usize,
+    /// The query heads that read it.
+    heads: Range<usize>,
     rows: Vec<Row>,
     /// `[group of ROWS, channel, ROWS]`.
     packed: Vec<f32>,
@@ -140,6 +143,7 @@ impl<'a> Block<'a> {
         let (group, d_head) = (queries.heads.group(), queries.heads.d_head());
         let row = |index: usize| Row::new(queries, rule, layer.len(), index / group, kv_head * group + index % group);
         let rows: Vec<Row> = rows.map(row).collect();
+        let heads = kv_head * group..(kv_head + 1) * group;
         let mut packed = vec![0.0; rows.len().div_ceil(ROWS) * d_head * ROWS];
         for (index, row) in rows.iter().enumerate() {
             let (group, _) = packed[index / ROWS * d_head * ROWS..][..d_head * ROWS].as_chunks_mut::<ROWS>();
@@ -147,7 +151,7 @@ impl<'a> Block<'a> {
                 channel[index % ROWS] = x;
             }
         }
-        Self { layer, kv_head, rows, packed }
+        Self { layer, kv_head, heads, rows, packed }
     }
 
     /// The chunks in which some row sees a key.
@@ -157,12 +161,12 @@ impl<'a> Block<'a> {
     }
 
     /// Every row over the keys of one chunk.
-    fn walk<L: Lanes, W: Watch>(&self, chunk: usize, asked: &Asked<'_>) -> Chunk<W> {
+    fn walk<L: Lanes, W: Watch>(&self, chunk: usize, asked: &Asked<'_>) -> Chunk {
         let d_head = self.layer.shape().d_head;
         let width = value_panels(d_head) * LANES;
         let mut states = vec![RowState::EMPTY; self.rows.len()];
         let mut mixed = vec![0.0; self.rows.len() * width];
-        let mut watched = vec![W::new(asked); self.rows.len()];
+        let mut watched = W::new(asked, self.rows.len(), self.heads.clone(), chunk * CHUNK..(chunk + 1) * CHUNK);
         let seen = union(self.rows.iter().map(|row| row.keys.clone()));
         let (mut wide_keys, mut wide_values) = (Vec::new(), Vec::new());
         for tile in (seen.start / TILE).max(chunk * TILES_OF_CHUNK)..seen.end.div_ceil(TILE).min((chunk + 1) * TILES_OF_CHUNK) {
@@ -170,24 +174,26 @@ impl<'a> Block<'a> {
                 index: tile,
                 keys: self.layer.key_tile(self.kv_head, tile, &mut wide_keys),
                 values: self.layer.value_tile(self.kv_head, tile, &mut wide_values),
-                spans: if W::ON { asked.in_tile(tile * TILE) } else { Vec::new() },
             };
-            let groups = self.rows.chunks(ROWS).zip(self.packed.chunks(d_head * ROWS));
-            let sums = states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width)).zip(watched.chunks_mut(ROWS));
-            for ((rows, q), ((states, mixed), watched)) in groups.zip(sums) {
-                self.step::<L, W>(&stored, (rows, q), (states, mixed, watched));
+            watched.enter(asked, tile * TILE, self.layer.len());
+            let groups = (0..self.rows.len()).step_by(ROWS).zip(self.packed.chunks(d_head * ROWS));
+            let sums = states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width));
+            for ((first, q), (states, mixed)) in groups.zip(sums) {
+                self.step::<L, W>(&stored, (first, q), (states, mixed), &mut watched);
             }
         }
-        Chunk { states, mixed, watched }
+        Chunk { states, mixed, watched: watched.finish() }
     }
 
-    /// Up to six rows over one tile.
+    /// Up to six rows, from `first` on, over one tile.
     fn step<L: Lanes, W: Watch>(
         &self,
         tile: &Tile<'_>,
-        (rows, q): (&[Row], &[f32]),
-        (states, mixed, watched): (&mut [RowState], &mut [f32], &mut [W]),
+        (first, q): (usize, &[f32]),
+        (states, mixed): (&mut [RowState], &mut [f32]),
+        watched: &mut W,
     ) {
+        let rows = &self.rows[first..first + states.len()];
         let mut visible: [Range<usize>; ROWS] = Default::default();
         for (visible, row) in visible.iter_mut().zip(rows) {
             *visible = within(&row.keys, tile.index);
@@ -202,15 +208,8 @@ impl<'a> Block<'a> {
 
         let width = mixed.len() / rows.len();
         for (row, state) in states.iter_mut().enumerate().filter(|(row, _)| !visible[*row].is_empty()) {
-            let before = *state;
-            let mut centred = [0.0; TILE];
-            let factor =
-                L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile.index), state, W::ON.then_some(&mut centred));
-            if W::ON {
-                let (weights, centred, query) = (&weights[row], &centred, rows[row].position);
-                let (first_key, max, spans) = (tile.index * TILE, state.max, &tile.spans);
-                watched[row].add(&WeighedTile { weights, centred, first_key, query, factor, before, max, spans });
-            }
+            let of = Watched { index: first + row, head: rows[row].head, position: rows[row].position };
+            let factor = L::weigh(&mut weights[row], visible[row].clone(), rows[row].bend(tile.index), state, (watched, of));
             if factor != 1.0 {
                 mixed[row * width..(row + 1) * width].iter_mut().for_each(|mixed| *mixed *= factor);
             }
@@ -224,8 +223,6 @@ struct Tile<'a> {
     index: usize,
     keys: &'a [Line],
     values: &'a [Line],
-    /// Spans that are watched, with their keys in the tile.
-    spans: Vec<(usize, Range<usize>)>,
 }
 
 /// Mixes the values of a tile: those that every row sees for all rows at once, what single rows see before and after for these alone.
@@ -248,44 +245,45 @@ fn mix<L: Lanes>(values: &[Line], visible: &[Range<usize>], weights: &[TileRow],
 }
 
 /// What the rows of a block got from one chunk.
-struct Chunk<W> {
+struct Chunk {
     states: Vec<RowState>,
     /// `[row, panels * 16]`.
     mixed: Vec<f32>,
-    watched: Vec<W>,
+    watched: Option<Sums>,
 }
 
 /// What the rows of a block got from the chunks merged so far.
-struct Totals<W> {
+struct Totals {
     running: Vec<Running>,
     seen: Vec<bool>,
     mixed: Vec<f32>,
-    watched: Vec<W>,
+    watched: Option<watch::Totals>,
 }
 
-impl<W: Watch> Totals<W> {
-    fn new(block: &Block<'_>, asked: &Asked<'_>) -> Self {
+impl Totals {
+    fn new<W: Watch>(block: &Block<'_>, asked: &Asked<'_>) -> Self {
         let (rows, width) = (block.rows.len(), value_panels(block.layer.shape().d_head) * LANES);
         Self {
             running: vec![Running::EMPTY; rows],
             seen: vec![false; rows],
             mixed: vec![0.0; rows * width],
-            watched: vec![W::new(asked); rows],
+            watched: W::ON.then(|| watch::Totals::new(asked, rows)),
         }
     }
 
     /// Adds the next chunk. The first that a row sees is taken as it is, one in which it sees nothing is passed over.
-    fn merge<L: Lanes>(&mut self, chunk: &Chunk<W>) {
+    fn merge<L: Lanes>(&mut self, chunk: &Chunk) {
         let width = self.mixed.len() / self.running.len();
         for (row, state) in chunk.states.iter().enumerate().filter(|(_, state)| state.seen) {
             let (total, added) = (&mut self.mixed[row * width..(row + 1) * width], &chunk.mixed[row * width..(row + 1) * width]);
+            if let (Some(totals), Some(sums)) = (&mut self.watched, &chunk.watched) {
+                totals.merge(row, self.running[row], sums, state.running());
+            }
             if self.seen[row] {
-                self.watched[row].merge(self.running[row], &chunk.watched[row], state.running());
                 L::merge(&mut self.running[row], total, state, added);
             } else {
                 self.running[row] = state.running();
                 self.seen[row] = true;
-                self.watched[row] = chunk.watched[row].clone();
                 total.copy_from_slice(added);
             }
         }
@@ -309,7 +307,7 @@ pub(super) struct Results<'a> {
 }
 
 impl Door<'_> {
-    fn write<W: Watch>(&mut self, block: &Block<'_>, totals: &Totals<W>) {
+    fn write(&mut self, block: &Block<'_>, totals: &Totals) {
         let (heads, width) = (&self.queries.heads, totals.mixed.len() / block.rows.len());
         for (index, (row, running)) in block.rows.iter().zip(&totals.running).enumerate() {
             let first = row.token * heads.query_width() + row.head * heads.d_head();
@@ -323,8 +321,10 @@ impl Door<'_> {
             if let Some(log_sum_exp) = &mut self.results.log_sum_exp {
                 log_sum_exp[row.head * self.queries.tokens() + row.token] = running.log_sum_exp();
             }
-            if let Some(statistics) = &mut self.results.statistics {
-                totals.watched[index].write(*running, &row.keys, statistics.row_mut(row.head, row.token));
+            if let (Some(statistics), Some(watched)) = (&mut self.results.statistics, &totals.watched) {
+                let of = Watched { index, head: row.head, position: row.position };
+                let out = statistics.row_mut(row.head, row.token);
+                watched.write(of, *running, &row.keys, &self.results.asked, block.layer.len(), out);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::watch::{Watch, Watched, Weighed};
 use crate::cache::{LANES, Line, TILE};
 use crate::elementary::{exp, tanh};
 use crate::softmax::{Running, finite_base, fold};
@@ -56,8 +57,8 @@ pub(super) trait Lanes {
     /// Turns the dot products of one row into scores and these into weights against the running maximum, and updates what the row remembers.
     ///
     /// Keys outside `visible` get weight 0 whatever their dot product. Returns the factor by which what was mixed before must be multiplied.
-    /// Where `centred` is given, it receives the scores less their maximum, cut at -104, whose `exp` is 0.
-    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32;
+    /// `watch` is told of the row that stands beside it.
+    fn weigh<W: Watch>(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, watch: (&mut W, Watched)) -> f32;
 
     /// Scores of one row of dot products, without softmax.
     fn bend(scores: &mut TileRow, bend: Bend);
@@ -93,8 +94,8 @@ impl Lanes for Portable {
         }
     }
 
-    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32 {
-        weigh_here(scores, visible, bend, row, centred)
+    fn weigh<W: Watch>(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, watch: (&mut W, Watched)) -> f32 {
+        weigh_here(scores, visible, bend, row, watch)
     }
 
     fn bend(scores: &mut TileRow, bend: Bend) {
@@ -144,12 +145,12 @@ pub(super) fn bend_here(scores: &mut TileRow, bend: Bend) {
 }
 
 #[inline(always)]
-pub(super) fn weigh_here(
+pub(super) fn weigh_here<W: Watch>(
     scores: &mut TileRow,
     visible: Range<usize>,
     bend: Bend,
     row: &mut RowState,
-    centred: Option<&mut TileRow>,
+    (watch, of): (&mut W, Watched),
 ) -> f32 {
     bend_here(scores, bend);
     if visible != (0..TILE) {
@@ -158,14 +159,11 @@ pub(super) fn weigh_here(
         }
     }
 
-    let max = larger(row.max, highest(scores));
+    let highest = highest(scores);
+    let max = larger(row.max, highest);
     let base = finite_base(max);
 
-    if let Some(centred) = centred {
-        for (centred, score) in centred.iter_mut().zip(&*scores) {
-            *centred = larger(-104.0, *score - base);
-        }
-    }
+    let bent = W::ON.then_some(*scores);
     scores.iter_mut().for_each(|score| *score = exp(*score - base));
     let mut sums = [0.0; 8];
     for eight in scores.as_chunks::<8>().0 {
@@ -174,6 +172,9 @@ pub(super) fn weigh_here(
         }
     }
     let factor = exp(row.max - base);
+    if let Some(bent) = bent {
+        watch.add(of, &Weighed { scores: &bent, weights: scores, sums, highest, factor, before: *row, max });
+    }
     for (lane, sum) in row.lanes.iter_mut().zip(sums) {
         *lane = lane.mul_add(factor, sum);
     }

@@ -7,12 +7,14 @@
 
 mod fast;
 mod lanes;
+pub mod measures;
 mod simd;
 mod statistics;
 #[cfg(test)]
 mod statistics_checks;
 pub mod steps;
 pub mod textbook;
+mod watch;
 
 #[cfg(test)]
 mod alibi_checks;
@@ -24,8 +26,8 @@ mod packed_checks;
 use std::ops::Range;
 
 use self::fast::Results;
-pub use self::statistics::{Asked, DISTANCE_CLASSES, RowStatistics, Statistics, distance_class};
-use self::statistics::{Nobody, Sums};
+pub use self::statistics::{Asked, DISTANCE_CLASSES, Layout, Measured, RowStatistics, Statistics, distance_class};
+use self::watch::{Nobody, Sums};
 use crate::cache::LayerView;
 use crate::heads::Heads;
 use crate::mask::{KeyRange, Text};
@@ -124,7 +126,7 @@ pub fn attend(
 ///
 /// # Errors
 ///
-/// As [`attend`].
+/// As [`attend`]; where a measure is not `[head, key]`.
 pub fn attend_watched(
     kernels: Kernels,
     queries: &Queries<'_>,
@@ -137,6 +139,7 @@ pub fn attend_watched(
     check_layer(queries, layer)?;
     check_held(queries, layer, rule, 0..queries.tokens())?;
     length("out", "token x head x d_head", queries.values.len(), out.len())?;
+    asked.check(queries.heads.heads(), layer.len())?;
     let mut statistics = Statistics::new(queries.heads.heads(), queries.tokens(), &asked);
     let results = Results { asked, out, log_sum_exp: None, statistics: Some(&mut statistics) };
     match kernels {
@@ -205,7 +208,7 @@ pub fn pattern(
 ///
 /// # Panics
 ///
-/// Where `pattern` and `log_sum_exp` do not hold whole rows for the queries.
+/// Where `pattern`, `log_sum_exp` and the measures do not hold whole rows for the queries.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "rounding to f32 is meant; positions are below 2^24")]
 pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>, rule: &Rule, asked: Asked<'_>) -> Statistics {
@@ -215,7 +218,7 @@ pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>
     for (index, weights) in pattern.chunks_exact((pattern.len() / log_sum_exp.len().max(1)).max(1)).enumerate() {
         let (head, token) = (index / tokens, index % tokens);
         let weights: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
-        let told = textbook::statistics(&weights, queries.first_position + token, &asked);
+        let told = textbook::statistics(&weights, head, queries.first_position + token, &asked);
         let row = statistics.row_mut(head, token);
         let keys = queries.keys(rule, token, weights.len());
         row[..3].copy_from_slice(&[log_sum_exp[index], keys.start as f32, keys.len() as f32]);

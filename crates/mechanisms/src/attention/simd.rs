@@ -5,6 +5,7 @@ use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_load_ps, _mm256_loadu_ps, _mm256
 use std::ops::Range;
 
 use super::lanes::{Bend, Lanes, ROWS, RowState, TileRow, bend_here, merge_here, weigh_here};
+use super::watch::{Watch, Watched};
 use crate::cache::{LANES, Line, TILE};
 use crate::softmax::Running;
 
@@ -28,9 +29,9 @@ impl Lanes for Avx2 {
         }
     }
 
-    fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32 {
+    fn weigh<W: Watch>(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, watch: (&mut W, Watched)) -> f32 {
         // SAFETY: the caller of this module found AVX2 and FMA on this machine.
-        unsafe { weigh(scores, visible, bend, row, centred) }
+        unsafe { weigh(scores, visible, bend, row, watch) }
     }
 
     fn bend(scores: &mut TileRow, bend: Bend) {
@@ -65,8 +66,8 @@ fn merge(running: &mut Running, total: &mut [f32], later: &RowState, added: &[f3
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn weigh(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, centred: Option<&mut TileRow>) -> f32 {
-    weigh_here(scores, visible, bend, row, centred)
+fn weigh<W: Watch>(scores: &mut TileRow, visible: Range<usize>, bend: Bend, row: &mut RowState, watch: (&mut W, Watched)) -> f32 {
+    weigh_here(scores, visible, bend, row, watch)
 }
 
 #[target_feature(enable = "avx2,fma")]

@@ -1,12 +1,8 @@
-//! What each row does with its attention, summed tile by tile beside the running softmax: the matrix of weights is never held.
+//! What each row does with its attention, as numbers: what can be asked, and how the answer of a row is read.
 
 use std::ops::Range;
 
-use super::lanes::{RowState, TileRow};
-use crate::cache::TILE;
-use crate::elementary::ln_f64;
-use crate::elementary::simd::vector_twin;
-use crate::softmax::{Running, fold};
+use crate::MechanismError;
 
 /// Classes of distance between query and key: 0, 1, 2 to 3, 4 to 7, and so on by powers of two; the last holds 16384 and more.
 pub const DISTANCE_CLASSES: usize = 16;
@@ -22,6 +18,38 @@ pub fn distance_class(distance: usize) -> usize {
 pub struct Asked<'a> {
     /// Spans of absolute key positions, whose shares are wanted; they may overlap.
     pub spans: &'a [Range<usize>],
+    /// How many of the keys with the largest weights.
+    pub top_keys: usize,
+    /// Numbers of keys whose sums, weighted by the attention, are wanted: each `[head, key]`, with one key for each stored position. The norm of what a
+    /// head makes of the value of a key gives value-weighted mass; its product with a direction gives the part in a logit.
+    pub measures: &'a [&'a [f32]],
+}
+
+impl Asked<'_> {
+    /// The numbers of a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        ALWAYS + DISTANCE_CLASSES + self.spans.len() + 2 * self.top_keys + self.measures.len() * (1 + self.spans.len() + self.top_keys)
+    }
+
+    /// How the answer is laid out.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        Layout { spans: self.spans.len(), top_keys: self.top_keys }
+    }
+
+    pub(super) fn check(&self, heads: usize, keys: usize) -> Result<(), MechanismError> {
+        self.measures.iter().try_for_each(|measure| super::length("measure", "head x key", heads * keys, measure.len()))
+    }
+}
+
+/// How a row of statistics is laid out after the numbers that are always there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Spans that were asked for.
+    pub spans: usize,
+    /// Top keys that were asked for.
+    pub top_keys: usize,
 }
 
 /// Statistics of all rows of a call.
@@ -29,12 +57,13 @@ pub struct Asked<'a> {
 pub struct Statistics {
     heads: usize,
     width: usize,
+    layout: Layout,
     /// `[token, head, width]`, as [`RowStatistics::of`] reads them.
     values: Vec<f32>,
 }
 
-/// Those of one row, with weights `p_j` over the keys `j` that its query at `i` sees. A row that sees nothing has
-/// the log-sum-exp minus infinity, and else zeros.
+/// Those of one row, with weights `p_j` over the keys `j` that its query at `i` sees. A row that sees nothing has the log-sum-exp minus infinity, no top
+/// keys, and else zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowStatistics<'a> {
     /// `ln Σ exp(score)`.
@@ -55,14 +84,30 @@ pub struct RowStatistics<'a> {
     pub distances: &'a [f32],
     /// Share of each span that was asked for.
     pub spans: &'a [f32],
+    /// Positions of the keys with the largest weights, largest first, of equal ones the earlier first; -1 where fewer are seen.
+    pub top_keys: &'a [f32],
+    /// Their weights.
+    pub top_weights: &'a [f32],
+    measures: &'a [f32],
+}
+
+/// Sums of `p_j g_j` for one measure `g`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured<'a> {
+    /// Over all keys.
+    pub total: f32,
+    /// Over each span that was asked for.
+    pub spans: &'a [f32],
+    /// `p_j g_j` of each top key.
+    pub top_keys: &'a [f32],
 }
 
 const ALWAYS: usize = 7;
 
 impl Statistics {
     pub(super) fn new(heads: usize, tokens: usize, asked: &Asked<'_>) -> Self {
-        let width = ALWAYS + DISTANCE_CLASSES + asked.spans.len();
-        Self { heads, width, values: vec![0.0; heads * tokens * width] }
+        let width = asked.width();
+        Self { heads, width, layout: asked.layout(), values: vec![0.0; heads * tokens * width] }
     }
 
     /// Numbers of a row.
@@ -81,7 +126,7 @@ impl Statistics {
     #[must_use]
     pub fn row(&self, head: usize, token: usize) -> RowStatistics<'_> {
         let row = &self.values[(token * self.heads + head) * self.width..][..self.width];
-        RowStatistics::of(row).expect("a row is as wide as a row")
+        RowStatistics::of(row, self.layout).expect("a row is as wide as a row")
     }
 
     pub(super) fn row_mut(&mut self, head: usize, token: usize) -> &mut [f32] {
@@ -90,6 +135,40 @@ impl Statistics {
 }
 
 impl<'a> RowStatistics<'a> {
+    /// Reads a row as `attn.stats` shows it; `None` where it is too short to be one. With the default layout what was asked for is passed over.
+    #[must_use]
+    pub fn of(row: &'a [f32], layout: Layout) -> Option<Self> {
+        let (always, rest) = row.split_first_chunk::<ALWAYS>()?;
+        let &[log_sum_exp, first_key, visible_keys, entropy_nats, effective_support, mean_distance_tokens, sink_mass] = always;
+        let (distances, rest) = rest.split_at_checked(DISTANCE_CLASSES)?;
+        let (spans, rest) = rest.split_at_checked(layout.spans)?;
+        let (top_keys, rest) = rest.split_at_checked(layout.top_keys)?;
+        let (top_weights, measures) = rest.split_at_checked(layout.top_keys)?;
+        Some(Self {
+            log_sum_exp,
+            first_key,
+            visible_keys,
+            entropy_nats,
+            effective_support,
+            mean_distance_tokens,
+            sink_mass,
+            distances,
+            spans,
+            top_keys,
+            top_weights,
+            measures,
+        })
+    }
+
+    /// What was summed for measure `index`; `None` where fewer were asked for.
+    #[must_use]
+    pub fn measured(&self, index: usize) -> Option<Measured<'a>> {
+        let width = 1 + self.spans.len() + self.top_keys.len();
+        let (total, rest) = self.measures.get(index * width..(index + 1) * width)?.split_first()?;
+        let (spans, top_keys) = rest.split_at(self.spans.len());
+        Some(Measured { total: *total, spans, top_keys })
+    }
+
     /// The keys that the query sees, absolute positions.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are whole numbers from 0 to 2^24")]
@@ -106,228 +185,16 @@ impl<'a> RowStatistics<'a> {
 
     /// `exp(entropy)`: as many keys with equal weights have the same entropy.
     #[must_use]
-    pub fn perplexity_keys(&self) -> f64 {
+    pub fn keys_of_equal_entropy(&self) -> f64 {
         f64::from(self.entropy_nats).exp()
     }
 
-    /// Reads a row as `attn.stats` shows it; `None` where it is too short to be one.
+    /// The share of span `index` over the share of the visible keys that lie in it, which is `span`; `None` where none does.
     #[must_use]
-    pub fn of(row: &'a [f32]) -> Option<Self> {
-        let (always, shares) = row.split_first_chunk::<ALWAYS>()?;
-        let &[log_sum_exp, first_key, visible_keys, entropy_nats, effective_support, mean_distance_tokens, sink_mass] = always;
-        let (distances, spans) = shares.split_at_checked(DISTANCE_CLASSES)?;
-        let exact = Self {
-            log_sum_exp,
-            first_key,
-            visible_keys,
-            entropy_nats,
-            effective_support,
-            mean_distance_tokens,
-            sink_mass,
-            distances,
-            spans,
-        };
-        Some(exact)
+    pub fn lift(&self, index: usize, span: &Range<usize>) -> Option<f64> {
+        let visible = self.visible();
+        let seen = span.end.min(visible.end).saturating_sub(span.start.max(visible.start));
+        let mass = f64::from(*self.spans.get(index)?);
+        (seen > 0).then(|| mass * visible.len() as f64 / seen as f64)
     }
-}
-
-/// A row in a tile, after its scores have become weights.
-pub(super) struct WeighedTile<'a> {
-    /// `exp(score - max)`, 0 for hidden keys.
-    pub(super) weights: &'a TileRow,
-    /// `score - max`, not below -104, where `exp` is 0.
-    pub(super) centred: &'a TileRow,
-    /// Position of the tile's first key.
-    pub(super) first_key: usize,
-    /// Position of the query.
-    pub(super) query: usize,
-    /// What everything before was multiplied by, `exp(max_before - max)`.
-    pub(super) factor: f32,
-    /// What the row remembered before the tile, and its largest score now.
-    pub(super) before: RowState,
-    pub(super) max: f32,
-    /// The spans that have keys in the tile, with those keys counted from its first.
-    pub(super) spans: &'a [(usize, Range<usize>)],
-}
-
-impl Asked<'_> {
-    /// The spans that have keys in the tile from `first_key` on, with those keys.
-    pub(super) fn in_tile(&self, first_key: usize) -> Vec<(usize, Range<usize>)> {
-        let inside = |position: usize| position.saturating_sub(first_key).min(TILE);
-        let here = self.spans.iter().map(|span| inside(span.start)..inside(span.end)).enumerate();
-        here.filter(|(_, keys)| !keys.is_empty()).collect()
-    }
-}
-
-/// What the kernel tells of every row of every tile. For [`Nobody`] all of it vanishes.
-pub(super) trait Watch: Clone + Send {
-    const ON: bool;
-    fn new(asked: &Asked<'_>) -> Self;
-    fn add(&mut self, tile: &WeighedTile<'_>);
-    /// Adds what a later chunk saw; both ran with the sums that are given.
-    fn merge(&mut self, running: Running, later: &Self, later_running: Running);
-    fn write(&self, running: Running, keys: &Range<usize>, row: &mut [f32]);
-}
-
-/// Nobody asked.
-#[derive(Clone)]
-pub(super) struct Nobody;
-
-impl Watch for Nobody {
-    const ON: bool = false;
-    fn new(_: &Asked<'_>) -> Self {
-        Self
-    }
-    fn add(&mut self, _: &WeighedTile<'_>) {}
-    fn merge(&mut self, _: Running, _: &Self, _: Running) {}
-    fn write(&self, _: Running, _: &Range<usize>, _: &mut [f32]) {}
-}
-
-/// Sums of one row, relative to the largest score so far as the weights are.
-#[derive(Clone)]
-pub(super) struct Sums {
-    /// `Σ exp(s - m) (s - m)`.
-    centred: f64,
-    /// `Σ exp(s - m)²`.
-    squares: f64,
-    /// `Σ exp(s - m) |i - j|`.
-    distance: f64,
-    sink: f64,
-    /// By class of distance, then by span.
-    shares: Vec<f64>,
-}
-
-impl Sums {
-    fn scale(&mut self, factor: f64, shift: f64, sum: f64) {
-        self.centred = factor * (self.centred + shift * sum);
-        self.squares *= factor * factor;
-        self.distance *= factor;
-        self.sink *= factor;
-        self.shares.iter_mut().for_each(|share| *share *= factor);
-    }
-}
-
-impl Watch for Sums {
-    const ON: bool = true;
-
-    fn new(asked: &Asked<'_>) -> Self {
-        Self { centred: 0.0, squares: 0.0, distance: 0.0, sink: 0.0, shares: vec![0.0; DISTANCE_CLASSES + asked.spans.len()] }
-    }
-
-    fn add(&mut self, tile: &WeighedTile<'_>) {
-        if tile.factor != 1.0 {
-            let Running { max, sum } = tile.before.running();
-            self.scale(f64::from(tile.factor), shift(max, tile.max), f64::from(sum));
-        }
-        let first_distance = tile.first_key as f32 - tile.query as f32;
-        let [centred, squares, distance, sum] = tile_sums(tile.weights, tile.centred, first_distance).map(f64::from);
-        self.centred += centred;
-        self.squares += squares;
-        self.distance += distance;
-        if tile.first_key == 0 {
-            self.sink += f64::from(tile.weights[0]);
-        }
-        let sum_of = |keys: Range<usize>| if keys == (0..TILE) { sum } else { f64::from(sum_of(&tile.weights[keys])) };
-        let farthest = distance_class(tile.query.abs_diff(tile.first_key));
-        let last_key = tile.first_key + TILE - 1;
-        if last_key <= tile.query && distance_class(tile.query - last_key) == farthest {
-            self.shares[farthest] += sum;
-        } else {
-            classes(tile.first_key, tile.query).for_each(|(class, keys)| self.shares[class] += sum_of(keys));
-        }
-        for (span, keys) in tile.spans {
-            self.shares[DISTANCE_CLASSES + span] += sum_of(keys.clone());
-        }
-    }
-
-    fn merge(&mut self, running: Running, later: &Self, later_running: Running) {
-        let (merged, factor, later_factor) = running.merge(later_running);
-        let mut later = later.clone();
-        self.scale(f64::from(factor), shift(running.max, merged.max), f64::from(running.sum));
-        later.scale(f64::from(later_factor), shift(later_running.max, merged.max), f64::from(later_running.sum));
-        self.centred += later.centred;
-        self.squares += later.squares;
-        self.distance += later.distance;
-        self.sink += later.sink;
-        self.shares.iter_mut().zip(later.shares).for_each(|(share, later)| *share += later);
-    }
-
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "rounding to f32 is meant; positions are below 2^24")]
-    fn write(&self, running: Running, keys: &Range<usize>, row: &mut [f32]) {
-        row[..3].copy_from_slice(&[running.log_sum_exp(), keys.start as f32, keys.len() as f32]);
-        let sum = f64::from(running.sum);
-        if sum == 0.0 {
-            return;
-        }
-        row[3] = (ln_f64(sum) - self.centred / sum) as f32;
-        row[4] = (sum * sum / self.squares) as f32;
-        row[5] = (self.distance / sum) as f32;
-        row[6] = (self.sink / sum) as f32;
-        row[ALWAYS..].iter_mut().zip(&self.shares).for_each(|(row, share)| *row = (share / sum) as f32);
-    }
-}
-
-/// How far the largest score rose; 0 where nothing had been seen.
-fn shift(before: f32, after: f32) -> f64 {
-    if before == f32::NEG_INFINITY { 0.0 } else { f64::from(before) - f64::from(after) }
-}
-
-/// The classes of distance in a tile, each with its keys, counted from the tile's first; a class may come twice, before and after the query.
-fn classes(first_key: usize, query: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
-    let mut key = first_key;
-    std::iter::from_fn(move || {
-        if key >= first_key + TILE {
-            return None;
-        }
-        let class = distance_class(key.abs_diff(query));
-        let (nearest, next) = if class < 2 { (class, class + 1) } else { (1 << (class - 1), 1 << class) };
-        // Distances fall towards the query and rise behind it.
-        let end = match key <= query {
-            true => query - nearest + 1,
-            false if class == DISTANCE_CLASSES - 1 => usize::MAX,
-            false => query + next,
-        };
-        let start = key;
-        key = end.min(first_key + TILE);
-        Some((class, start - first_key..key - first_key))
-    })
-}
-
-vector_twin! {
-    /// `Σ w c`, `Σ w²`, `Σ w |distance|` and `Σ w`, each in eight lanes.
-    fn tile_sums(weights: &TileRow, centred: &TileRow, first_distance: f32) -> [f32; 4] = tile_sums_here
-}
-
-#[inline(always)]
-#[expect(clippy::cast_precision_loss, reason = "a key of a tile is below 64")]
-fn tile_sums_here(weights: &TileRow, centred: &TileRow, first_distance: f32) -> [f32; 4] {
-    let mut lanes = [[0.0_f32; 8]; 4];
-    for (eight, (weights, centred)) in weights.as_chunks::<8>().0.iter().zip(centred.as_chunks::<8>().0).enumerate() {
-        for l in 0..8 {
-            let distance = (first_distance + (eight * 8 + l) as f32).abs();
-            lanes[0][l] = weights[l].mul_add(centred[l], lanes[0][l]);
-            lanes[1][l] = weights[l].mul_add(weights[l], lanes[1][l]);
-            lanes[2][l] = weights[l].mul_add(distance, lanes[2][l]);
-            lanes[3][l] += weights[l];
-        }
-    }
-    lanes.map(fold)
-}
-
-vector_twin! {
-    /// The sum in eight lanes.
-    fn sum_of(weights: &[f32]) -> f32 = sum_of_here
-}
-
-#[inline(always)]
-fn sum_of_here(weights: &[f32]) -> f32 {
-    let mut lanes = [0.0; 8];
-    let (eights, rest) = weights.as_chunks::<8>();
-    for eight in eights {
-        for l in 0..8 {
-            lanes[l] += eight[l];
-        }
-    }
-    lanes.iter_mut().zip(rest).for_each(|(lane, weight)| *lane += weight);
-    fold(lanes)
 }

@@ -1,6 +1,7 @@
 //! Statistics summed inside the tiles, against those of the whole matrix of weights.
 
-use super::lanes::Portable;
+use super::lanes::{Portable, RowState};
+use super::watch::{Sums, Watch, Watched, Weighed};
 use super::*;
 use crate::cache::{Cache, CachePlan, KvType, LayerPlan, LayerShape, Pool};
 use glassbox_testkit::Values;
@@ -50,58 +51,110 @@ impl Case {
 
     fn spans(&self) -> Vec<Range<usize>> {
         let n = self.tokens;
-        vec![0..n, 0..1, n / 3..n / 2, n / 2..n / 2, 60..70, n - 1..n, n..n + 5]
+        vec![0..n, 0..1, n / 3..n / 2, n / 2..n / 2, 60..70, n - 1..n, n..n + 5, 500..530, 64..512]
     }
 
-    fn run(&self, kernels: Kernels, threads: usize) -> (Statistics, Vec<f32>) {
+    /// Numbers of every head and key: none negative, as norms are, and of either sign.
+    fn measures(&self) -> [Vec<f32>; 2] {
+        let count = self.heads.heads() * self.tokens;
+        [numbers(count, 4).iter().map(|number| number.abs()).collect(), numbers(count, 5)]
+    }
+
+    /// Gives `ask` what there is to run.
+    fn with<T>(&self, ask: impl FnOnce(&Queries<'_>, &LayerView<'_>, Asked<'_>) -> T) -> T {
         let cache = cache(self.heads, self.tokens, self.kv_type, self.window);
         let all = numbers(self.tokens * self.heads.query_width(), 3);
         let first_position = self.tokens - self.rows;
         let values = &all[first_position * self.heads.query_width()..];
         let queries = Queries { values, heads: self.heads, first_position, texts: self.texts.as_deref() };
-        let (layer, workers) = (cache.layer(0).expect("one layer"), Workers::new(threads));
-        let (mut out, mut plain) = (vec![f32::NAN; values.len()], vec![f32::NAN; values.len()]);
-        let spans = self.spans();
-        let asked = Asked { spans: &spans };
-        let statistics = attend_watched(kernels, &queries, &layer, &self.rule, asked, &mut out, &workers).expect("shapes that fit");
-        attend(kernels, &queries, &layer, &self.rule, &mut plain, None, &workers).expect("shapes that fit");
-        assert!(out.iter().zip(&plain).all(|(a, b)| a.to_bits() == b.to_bits()), "watched and unwatched have the same bits");
-        (statistics, out)
+        let (spans, [norms, signed]) = (self.spans(), self.measures());
+        ask(&queries, &cache.layer(0).expect("one layer"), Asked { spans: &spans, top_keys: 5, measures: &[&norms, &signed] })
+    }
+
+    fn run(&self, kernels: Kernels, threads: usize) -> (Statistics, Vec<f32>) {
+        self.with(|queries, layer, asked| {
+            let workers = Workers::new(threads);
+            let (mut out, mut plain) = (vec![f32::NAN; queries.values.len()], vec![f32::NAN; queries.values.len()]);
+            let statistics = attend_watched(kernels, queries, layer, &self.rule, asked, &mut out, &workers).expect("shapes that fit");
+            attend(kernels, queries, layer, &self.rule, &mut plain, None, &workers).expect("shapes that fit");
+            assert!(out.iter().zip(&plain).all(|(a, b)| a.to_bits() == b.to_bits()), "watched and unwatched have the same bits");
+            (statistics, out)
+        })
+    }
+
+    fn run_with<W: Watch>(&self) -> Statistics {
+        self.with(|queries, layer, asked| {
+            let mut statistics = Statistics::new(self.heads.heads(), self.rows, &asked);
+            let mut out = vec![0.0; queries.values.len()];
+            let results = Results { asked, out: &mut out, log_sum_exp: None, statistics: Some(&mut statistics) };
+            fast::attend_with::<Portable, W>(queries, layer, &self.rule, results, &Workers::inline());
+            statistics
+        })
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        if let Err(disagreement) = self.agree(&self.run(Kernels::Fast, 2).0) {
+            panic!("{disagreement}");
+        }
     }
 
     /// A score is a sum of `d_head` products that are rounded, so it lies at most `(d_head + 3) ε Σ|q k| scale` off. Moving every score by δ moves
-    /// a share by at most 2 δ, an entropy by 2 δ ln n, a support by 4 δ of itself, a distance by 2 δ n. The sums add some ε of themselves.
-    fn check(&self) {
+    /// a share by at most 2 δ of itself, and so the n-th largest weight, and a sum of weighted numbers by 2 δ times the largest; an entropy by
+    /// 2 δ ln n, a support by 4 δ of itself, a distance by 2 δ n. The sums add some ε of themselves.
+    fn agree(&self, found: &Statistics) -> Result<(), String> {
         let (d_head, n) = (self.heads.d_head() as f64, self.tokens as f64);
         let epsilon = f64::from(f32::EPSILON);
         let off = (d_head + 3.0) * epsilon / 2.0 * SIZE * SIZE * d_head.sqrt();
         let rounding = 64.0 * epsilon;
+        let share = 2.0 * off + rounding;
         let (truth, _) = self.run(Kernels::Textbook, 1);
-        let (found, _) = self.run(Kernels::Fast, 2);
-        for head in 0..self.heads.heads() {
-            for token in 0..self.rows {
-                let (found, truth) = (found.row(head, token), truth.row(head, token));
-                let near = |name: &str, found: f32, truth: f32, bound: f64| {
-                    let equal = found.to_bits() == truth.to_bits();
-                    let far = (f64::from(found) - f64::from(truth)).abs();
-                    assert!(equal || far <= bound, "{name} of head {head}, token {token}: {found}, wanted {truth} within {bound:e}");
-                };
-                assert_eq!(found.visible(), if truth.visible().is_empty() { found.visible() } else { truth.visible() });
-                near("log-sum-exp", found.log_sum_exp, truth.log_sum_exp, off + rounding * (1.0 + SIZE * SIZE * d_head.sqrt()));
-                near("entropy", found.entropy_nats, truth.entropy_nats, (2.0 * off + rounding) * n.ln().max(1.0));
-                let support = f64::from(truth.effective_support);
-                near("support", found.effective_support, truth.effective_support, (4.0 * off + rounding) * support);
-                near("distance", found.mean_distance_tokens, truth.mean_distance_tokens, (2.0 * off + rounding) * n);
-                near("sink", found.sink_mass, truth.sink_mass, 2.0 * off + rounding);
-                for (found, truth) in found.distances.iter().zip(truth.distances).chain(found.spans.iter().zip(truth.spans)) {
-                    near("share", *found, *truth, 2.0 * off + rounding);
+        let weights = self.with(|queries, layer, _| pattern(Kernels::Textbook, queries, layer, &self.rule, 0..self.rows)).expect("rows");
+        for (head, token) in (0..self.heads.heads()).flat_map(|head| (0..self.rows).map(move |token| (head, token))) {
+            let (found, truth) = (found.row(head, token), truth.row(head, token));
+            let near = |name: &str, found: f32, truth: f32, bound: f64| {
+                let equal = found.to_bits() == truth.to_bits();
+                let far = (f64::from(found) - f64::from(truth)).abs();
+                let wrong = || format!("{name} of head {head}, token {token}: {found}, wanted {truth} within {bound:e}");
+                if equal || far <= bound { Ok(()) } else { Err(wrong()) }
+            };
+            let all_near = |name: &str, found: &[f32], truth: &[f32], bound: f64| {
+                assert_eq!(found.len(), truth.len());
+                found.iter().zip(truth).try_for_each(|(found, truth)| near(name, *found, *truth, bound))
+            };
+            if found.visible().len() != truth.visible().len() || !truth.visible().is_empty() && found.visible() != truth.visible() {
+                return Err(format!("head {head}, token {token} sees {:?}, wanted {:?}", found.visible(), truth.visible()));
+            }
+            near("log-sum-exp", found.log_sum_exp, truth.log_sum_exp, off + rounding * (1.0 + SIZE * SIZE * d_head.sqrt()))?;
+            near("entropy", found.entropy_nats, truth.entropy_nats, share * n.ln().max(1.0))?;
+            let support = f64::from(truth.effective_support);
+            near("support", found.effective_support, truth.effective_support, (4.0 * off + rounding) * support)?;
+            near("distance", found.mean_distance_tokens, truth.mean_distance_tokens, share * n)?;
+            near("sink", found.sink_mass, truth.sink_mass, share)?;
+            all_near("share of a distance", found.distances, truth.distances, share)?;
+            all_near("share of a span", found.spans, truth.spans, share)?;
+            all_near("weight of a top key", found.top_weights, truth.top_weights, share)?;
+            for measure in 0..2 {
+                let (found, truth) = (found.measured(measure).expect("asked for"), truth.measured(measure).expect("asked for"));
+                near("weighted sum", found.total, truth.total, share * SIZE)?;
+                all_near("weighted sum of a span", found.spans, truth.spans, share * SIZE)?;
+            }
+            let row = &weights[(head * self.rows + token) * self.tokens..][..self.tokens];
+            for (rank, key) in found.top_keys.iter().enumerate().filter(|(rank, _)| *rank < truth.visible().len()) {
+                if found.top_keys[..rank].contains(key) || !found.visible().contains(&(*key as usize)) {
+                    return Err(format!("top keys of head {head}, token {token}: {:?}", found.top_keys));
                 }
-                if found.log_sum_exp > f32::NEG_INFINITY {
-                    let all: f32 = found.distances.iter().sum();
-                    assert!((all - 1.0).abs() < 1e-5, "every weight has one class of distance: {all}");
+                near("weight of the key named", found.top_weights[rank], row[*key as usize], share)?;
+                for (measure, numbers) in self.measures().iter().enumerate() {
+                    let part = row[*key as usize] * numbers[head * self.tokens + *key as usize];
+                    near("part of the key named", found.measured(measure).expect("asked for").top_keys[rank], part, share * SIZE)?;
                 }
             }
+            if found.log_sum_exp > f32::NEG_INFINITY {
+                near("sum of the shares of all distances", found.distances.iter().sum(), 1.0, 1e-5)?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -145,13 +198,7 @@ fn statistics_have_the_same_bits_on_any_threads_and_in_portable_code() {
     }
     let last = Case { rows: 1, ..Case::new((4, 2, 20), 1200, KeyRange::causal()) }; // chunks go to different threads
     assert_eq!(last.run(Kernels::Fast, 3).0, last.run(Kernels::Fast, 1).0);
-    let queries = numbers(2 * case.heads.query_width(), 3);
-    let cache = cache(case.heads, 2, KvType::F32, None);
-    let (mut out, asked) = (vec![0.0; queries.len()], Asked::default());
-    let mut statistics = Statistics::new(4, 2, &asked);
-    let results = Results { asked, out: &mut out, log_sum_exp: None, statistics: Some(&mut statistics) };
-    let queries = Queries { values: &queries, heads: case.heads, first_position: 0, texts: None };
-    fast::attend_with::<Portable, Sums>(&queries, &cache.layer(0).expect("one layer"), &case.rule, results, &Workers::inline());
+    let statistics = Case::new((4, 2, 20), 2, KeyRange::causal()).run_with::<Sums>();
     assert_eq!(statistics.row(0, 0).entropy_nats, 0.0, "one key leaves no choice");
     assert_eq!((statistics.row(0, 0).effective_support, statistics.row(0, 0).sink_mass), (1.0, 1.0));
 }
@@ -162,7 +209,11 @@ fn a_row_that_sees_nothing_has_no_attention_to_tell_of() {
     let (found, out) = Case { texts: Some(padding), ..Case::new((1, 1, 8), 2, KeyRange::causal()) }.run(Kernels::Fast, 1);
     let row = found.row(0, 0);
     assert_eq!((row.log_sum_exp, row.entropy_nats, row.effective_support), (f32::NEG_INFINITY, 0.0, 0.0));
-    assert!(row.distances.iter().chain(row.spans).all(|share| *share == 0.0) && out[..8].iter().all(|value| *value == 0.0));
+    assert_eq!(row.top_keys, [-1.0; 5]);
+    assert!(
+        row.distances.iter().chain(row.spans).chain(row.top_weights).all(|share| *share == 0.0)
+            && out[..8].iter().all(|value| *value == 0.0)
+    );
 }
 
 #[test]
@@ -170,5 +221,62 @@ fn distances_fall_into_classes_by_powers_of_two() {
     let wanted = [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (16383, 14), (16384, 15), (1 << 40, 15)];
     for (distance, class) in wanted {
         assert_eq!(distance_class(distance), class, "{distance}");
+    }
+}
+
+/// Statistics with a fault.
+struct Planted<const FAULT: usize>(Sums);
+
+const FAULTS: usize = 7;
+
+impl<const FAULT: usize> Watch for Planted<FAULT> {
+    const ON: bool = true;
+
+    fn new(asked: &Asked<'_>, rows: usize, heads: Range<usize>, keys: Range<usize>) -> Self {
+        let moved: Vec<_> = asked.spans.iter().map(|span| span.start + 1..span.end + 1).collect();
+        let spans = if FAULT == 0 { &moved } else { asked.spans }; // spans counted from 1
+        Self(Sums::new(&Asked { spans, ..*asked }, rows, heads, keys))
+    }
+
+    fn enter(&mut self, asked: &Asked<'_>, first_key: usize, stored: usize) {
+        self.0.enter(asked, first_key, stored);
+    }
+
+    fn add(&mut self, row: Watched, tile: &Weighed<'_>) {
+        let tile = match FAULT {
+            1 => Weighed { factor: 1.0, ..*tile }, // no rescale when a larger score comes
+            2 => Weighed { before: RowState { lanes: [0.0; 8], ..tile.before }, ..*tile }, // entropy forgets that its maximum rose
+            3 if tile.before.seen => Weighed { highest: f32::NEG_INFINITY, ..*tile }, // top keys of a chunk's first tile alone
+            _ => Weighed { ..*tile },
+        };
+        let row = match FAULT {
+            4 => Watched { position: row.position + 1, ..row }, // a key is one token away from itself
+            5 => Watched { head: row.head / 2 * 2, ..row },     // numbers of the group's first head for all
+            _ => row,
+        };
+        self.0.add(row, &tile);
+    }
+
+    fn finish(self) -> Option<Sums> {
+        if FAULT == 6 { self.0.with_spans_counted_in_the_chunk() } else { self.0 }.finish()
+    }
+}
+
+#[test]
+fn statistics_with_a_fault_are_caught() {
+    let case = Case { rows: 70, ..Case::new((4, 2, 20), 700, KeyRange::causal()) };
+    assert_eq!(case.agree(&case.run_with::<Sums>()), Ok(()));
+    let faulty = [
+        case.run_with::<Planted<0>>(),
+        case.run_with::<Planted<1>>(),
+        case.run_with::<Planted<2>>(),
+        case.run_with::<Planted<3>>(),
+        case.run_with::<Planted<4>>(),
+        case.run_with::<Planted<5>>(),
+        case.run_with::<Planted<6>>(),
+    ];
+    assert_eq!(faulty.len(), FAULTS);
+    for (fault, statistics) in faulty.iter().enumerate() {
+        assert!(case.agree(statistics).is_err(), "fault {fault} was not caught");
     }
 }

@@ -96,12 +96,14 @@ pub(super) fn attend_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
 }
 
 /// What a row of weights says: its entropy, effective support and mean distance, the first key's share, the share of each class of distance,
-/// and that of each span.
+/// that of each span; the keys with the largest weights, and these; then, for each measure `g`, `Σ w g` over all keys, over each span, and of each of
+/// those keys alone.
 ///
 /// - `weights`  `[key]`, as [`pattern`] gives them
+/// - `head`     to which measures belong
 /// - `query`    position of the query
 #[must_use]
-pub fn statistics(weights: &[f64], query: usize, asked: &Asked<'_>) -> Vec<f64> {
+pub fn statistics(weights: &[f64], head: usize, query: usize, asked: &Asked<'_>) -> Vec<f64> {
     let share = |keys: &dyn Fn(usize) -> bool| weights.iter().enumerate().filter(|(key, _)| keys(*key)).map(|(_, p)| p).sum::<f64>();
     let entropy = weights.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
     let squares: f64 = weights.iter().map(|p| p * p).sum();
@@ -110,6 +112,21 @@ pub fn statistics(weights: &[f64], query: usize, asked: &Asked<'_>) -> Vec<f64> 
     let mut row = vec![entropy, support, distance, share(&|key| key == 0)];
     row.extend((0..DISTANCE_CLASSES).map(|class| share(&|key| distance_class(key.abs_diff(query)) == class)));
     row.extend(asked.spans.iter().map(|span| share(&|key| span.contains(&key))));
+
+    let mut top: Vec<usize> = (0..weights.len()).filter(|key| weights[*key] > 0.0).collect();
+    top.sort_by(|a, b| weights[*b].total_cmp(&weights[*a]));
+    let of_top = |none: f64, number: &dyn Fn(usize) -> f64| -> Vec<f64> {
+        (0..asked.top_keys).map(|index| top.get(index).map_or(none, |key| number(*key))).collect()
+    };
+    row.extend(of_top(-1.0, &|key| key as f64));
+    row.extend(of_top(0.0, &|key| weights[key]));
+    for measure in asked.measures {
+        // A key without weight takes nothing, whatever its number is.
+        let part = |key: usize| if weights[key] == 0.0 { 0.0 } else { weights[key] * f64::from(measure[head * weights.len() + key]) };
+        row.push((0..weights.len()).map(part).sum());
+        row.extend(asked.spans.iter().map(|span| (span.start..span.end.min(weights.len())).map(part).sum::<f64>()));
+        row.extend(of_top(0.0, &part));
+    }
     row
 }
 
@@ -125,7 +142,7 @@ pub(super) fn statistics_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, r
             row[0] = round(log_sum_exp(&scores.to_vec()));
             row[1] = seen.first().copied().unwrap_or(0) as f32;
             row[2] = seen.len() as f32;
-            let told = statistics(&weights.to_vec(), queries.first_position + token, asked);
+            let told = statistics(&weights.to_vec(), head, queries.first_position + token, asked);
             row[3..].iter_mut().zip(told).for_each(|(row, told)| *row = round(told));
         }
     }
