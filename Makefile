@@ -5,7 +5,7 @@ MODELS ?= models
 FUZZ_SECONDS ?= 60
 MUTATIONS ?= 100000
 
-.PHONY: help demo test build lint tidy models test-real test-aarch64 mutations fuzz clean
+.PHONY: help demo test build lint tidy models test-real test-aarch64 mutations fuzz bench clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ mutations: ## MUTATIONS (100000) changed files for each reader, the same ones on
 fuzz: ## coverage-guided fuzzing, FUZZ_SECONDS (60) for each target; wants `cargo install cargo-fuzz` and a C++ compiler
 	cd fuzz && for target in $$($(CARGO) fuzz list); do mkdir -p corpus/$$target && \
 	$(CARGO) fuzz run -s none $$target corpus/$$target seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=1024 || exit 1; done
+
+bench: ## glassbox beside llama.cpp and transformers, in turns (after `make models`); BENCH takes options, as in BENCH="--rows 'qwen pp512 t1'"
+	python3 scripts/bench/compare.py --models $(abspath $(MODELS)) $(BENCH)
 
 clean:
 	$(CARGO) clean
