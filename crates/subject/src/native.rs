@@ -20,7 +20,7 @@ use crate::{Capability, Subject, SubjectError, Watch, look};
 /// Likeliest first tokens that an answer keeps.
 const CANDIDATES: usize = 5;
 /// What stands last in the prompt of a model without a chat template: without a cue such a model goes on with questions of its own.
-const PLAIN_CUE: &str = "Answer:";
+pub(crate) const PLAIN_CUE: &str = "Answer:";
 /// A context grows in steps of this many tokens, so that prompts of similar length share one cache.
 const CONTEXT_STEP: usize = 256;
 

@@ -1,3 +1,5 @@
+use std::num::NonZeroUsize;
+
 use glassbox_record::{Answer, FailureClass, Looked, Request, SubjectIdentity};
 
 use crate::SubjectError;
@@ -22,6 +24,19 @@ pub trait Subject {
         let _ = (request, watch);
         Err(SubjectError::new(FailureClass::Unsupported, "this subject cannot be watched"))
     }
+
+    /// How several threads may ask it at once; `None` where one asks after the other.
+    fn at_once(&self) -> Option<AtOnce<'_>> {
+        None
+    }
+}
+
+/// A subject that several threads may ask at once.
+pub struct AtOnce<'s> {
+    /// The subject itself.
+    pub subject: &'s (dyn Subject + Sync),
+    /// Most requests at once.
+    pub requests: NonZeroUsize,
 }
 
 /// What a subject can show beside its text.

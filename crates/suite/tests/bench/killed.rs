@@ -1,4 +1,5 @@
-//! A run that is killed a hundred times at random moments ends with the verdicts of one that never was.
+//! A run that is killed a hundred times at random moments, with three requests under way, ends with the verdicts of one that was never killed and asked one
+//! after the other.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use glassbox_stats::random::Dice;
 use glassbox_subject::Script;
 use glassbox_suite::{Destination, Finished, Suite, Surroundings};
 
-use crate::scripted::{small, subject};
+use crate::scripted::{Crowded, small, subject};
 
 /// Tells the re-executed test binary that it is the process to be killed.
 const VICTIM: &str = "GLASSBOX_TEST_VICTIM";
@@ -33,9 +34,9 @@ fn only_run(runs: &Path) -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("manifest.json").is_file())
 }
 
-fn go_on(runs: &Path, pause: Duration) -> Finished {
+fn go_on(runs: &Path, pause: Duration, at_once: usize) -> Finished {
     let suite = suite();
-    let subject = subject(&suite, script());
+    let subject = Crowded(subject(&suite, script()), at_once);
     let run = only_run(runs);
     let destination = run.as_deref().map_or(Destination::New(runs), Destination::Resume);
     let started = Instant::now();
@@ -65,7 +66,7 @@ fn wait_for_growth(runs: &Path, bytes: u64) {
 #[test]
 fn the_victim_runs_only_when_it_is_told_where() {
     if let Some(runs) = std::env::var_os(VICTIM) {
-        go_on(Path::new(&runs), PAUSE);
+        go_on(Path::new(&runs), PAUSE, 3);
     }
 }
 
@@ -101,9 +102,9 @@ fn a_hundred_kills_lose_nothing_and_count_nothing_twice() {
             answered_before = answered;
         }
     }
-    let killed = go_on(runs.path(), Duration::ZERO);
+    let killed = go_on(runs.path(), Duration::ZERO, 3);
     let fresh = tempfile::tempdir().expect("a temporary folder");
-    let unkilled = go_on(fresh.path(), Duration::ZERO);
+    let unkilled = go_on(fresh.path(), Duration::ZERO, 1);
 
     let plan = suite().plan().expect("it can be planned");
     let reader = RunReader::open(&killed.folder).expect("a run");

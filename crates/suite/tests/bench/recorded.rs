@@ -1,11 +1,15 @@
 //! Runs as they are written: resumed, interrupted, with failures, and as the first version wrote them.
 
-use glassbox_record::{Event, Judgement, Machine, RecordError, RunReader, Status, Timestamp};
-use glassbox_subject::{Script, Subject};
+use glassbox_record::{
+    Answer, Event, FailureClass, Judgement, Machine, RecordError, Request, RunReader, Status, SubjectIdentity, Timestamp,
+};
+use glassbox_subject::{AtOnce, Capability, RecordedSubject, Script, Subject, SubjectError};
 use glassbox_suite::{Destination, Ending, Finished, Suite, SuiteError, Surroundings, judge_run};
 use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::scripted::{small, subject};
+use crate::scripted::{Crowded, small, subject};
 
 fn run(
     suite: &Suite,
@@ -131,4 +135,93 @@ fn failing_answers_carry_what_they_read() {
     };
     assert!(peak("wrong answers") < 0.2 && peak("right answers") > 0.6);
     assert!(test.notes.iter().any(|note| note.starts_with("On 8 watched wrong answers the gold document got at most")), "{:?}", test.notes);
+}
+
+#[test]
+fn many_at_once_give_the_numbers_of_one_after_the_other() {
+    let suite = small("evidence", 12);
+    let runs = tempfile::tempdir().expect("a temporary folder");
+    let healthy = || subject(&suite, Script { accuracy: 0.8, ..Script::healthy(4) });
+    let (alone, _) = run(&suite, &healthy(), Destination::New(runs.path()), usize::MAX).expect("writable");
+    for at_once in [2, 7, 10_000] {
+        let crowded = Crowded(healthy(), at_once);
+        let (finished, events) = run(&suite, &crowded, Destination::New(runs.path()), usize::MAX).expect("writable");
+        assert_eq!(finished.verdicts, alone.verdicts, "{at_once} at once");
+        let count =
+            |wanted: usize| events.iter().filter(|event| matches!(event, Event::Attempted { finished, .. } if *finished == wanted)).count();
+        let planned = suite.plan().expect("plannable").len();
+        assert!((1..=planned).all(|finished| count(finished) == 1), "progress counts each trial once");
+    }
+    // Stopped with some under way: all of them are written, and the rest follows.
+    let (stopped, _) = run(&suite, &Crowded(healthy(), 4), Destination::New(runs.path()), 30).expect("writable");
+    assert_eq!(stopped.ending, Ending::Interrupted);
+    let written = RunReader::open(&stopped.folder).expect("a run").attempts().expect("readable").len();
+    assert!((30..34).contains(&written), "{written} written");
+    let (finished, _) = run(&suite, &Crowded(healthy(), 4), Destination::Resume(&stopped.folder), usize::MAX).expect("resumable");
+    assert_eq!(finished.verdicts, alone.verdicts);
+}
+
+/// Answers so many requests and then has no budget left.
+struct Poor<S> {
+    subject: S,
+    left: AtomicUsize,
+    at_once: usize,
+}
+
+impl<S: Subject + Sync> Subject for Poor<S> {
+    fn identity(&self) -> SubjectIdentity {
+        self.subject.identity()
+    }
+
+    fn shows(&self, _: Capability) -> bool {
+        false
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, SubjectError> {
+        let spend = |left: usize| left.checked_sub(1);
+        match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend) {
+            Ok(_) => self.subject.answer(request),
+            Err(_) => Err(SubjectError::new(FailureClass::Budget, "the budget of 25 requests is spent")),
+        }
+    }
+
+    fn at_once(&self) -> Option<AtOnce<'_>> {
+        Some(AtOnce { subject: self, requests: NonZeroUsize::new(self.at_once).expect("at least one") })
+    }
+}
+
+#[test]
+fn a_spent_budget_stops_the_run_without_a_trace_and_the_run_goes_on_later() {
+    let suite = small("evidence", 12);
+    let runs = tempfile::tempdir().expect("a temporary folder");
+    for at_once in [1, 3] {
+        let poor = |left: usize| Poor { subject: subject(&suite, Script::healthy(4)), left: AtomicUsize::new(left), at_once };
+        let (stopped, _) = run(&suite, &poor(25), Destination::New(runs.path()), usize::MAX).expect("writable");
+        assert_eq!((stopped.ending, stopped.exit_code(false), stopped.verdicts.is_none()), (Ending::OutOfBudget, 130, true));
+        assert_eq!(stopped.limit.as_deref(), Some("the budget of 25 requests is spent"));
+        let attempts = RunReader::open(&stopped.folder).expect("a run").attempts().expect("readable");
+        assert_eq!((attempts.len(), attempts.iter().filter(|attempt| attempt.outcome.answer().is_some()).count()), (25, 25));
+        let (finished, _) = run(&suite, &poor(10_000), Destination::Resume(&stopped.folder), usize::MAX).expect("resumable");
+        let totals = finished.verdicts.expect("complete").totals;
+        assert_eq!((totals.missing, totals.failed, totals.attempts), (0, 0, totals.planned));
+    }
+}
+
+#[test]
+fn a_recorded_subject_gives_the_numbers_of_the_run_again_and_knows_what_it_never_heard() {
+    let suite = small("evidence", 12);
+    let runs = tempfile::tempdir().expect("a temporary folder");
+    // Noise, so that the answers to the same request differ.
+    let asked = subject(&suite, Script { accuracy: 0.8, noise: 0.3, ..Script::healthy(4) });
+    let blind = Poor { subject: asked, left: AtomicUsize::new(usize::MAX), at_once: 1 };
+    let (first, _) = run(&suite, &blind, Destination::New(runs.path()), usize::MAX).expect("writable");
+    let recorded = RecordedSubject::open(&RunReader::open(&first.folder).expect("a run")).expect("readable");
+    let (again, _) = run(&suite, &recorded, Destination::New(runs.path()), usize::MAX).expect("writable");
+    assert_eq!(again.verdicts, first.verdicts);
+    let wider = small("evidence", 13);
+    let recorded = RecordedSubject::open(&RunReader::open(&first.folder).expect("a run")).expect("readable");
+    let plan = wider.plan().expect("plannable");
+    let unheard: Vec<FailureClass> =
+        plan.iter().filter_map(|trial| recorded.answer(&trial.content.request).err()).map(|error| error.class).collect();
+    assert!(!unheard.is_empty() && unheard.iter().all(|class| *class == FailureClass::NotRecorded), "{unheard:?}");
 }

@@ -1,8 +1,9 @@
 //! A small suite, and scripted subjects that can read its items.
 
-use glassbox_record::{Attempt, Outcome, PlannedTrial, Timestamp, Verdicts};
-use glassbox_subject::{Script, ScriptedFact, ScriptedSubject, Subject};
+use glassbox_record::{Answer, Attempt, Looked, Outcome, PlannedTrial, Request, SubjectIdentity, Timestamp, Verdicts};
+use glassbox_subject::{AtOnce, Capability, Script, ScriptedFact, ScriptedSubject, Subject, SubjectError, Watch};
 use glassbox_suite::{Suite, built_in, judge_run};
+use std::num::NonZeroUsize;
 
 /// The built-in suite of this name with so many items and few draws, so that a test takes milliseconds.
 pub(crate) fn small(name: &str, items: usize) -> Suite {
@@ -20,6 +21,31 @@ pub(crate) fn subject(suite: &Suite, script: Script) -> ScriptedSubject {
         gold: item.gold.clone(),
     };
     ScriptedSubject::new(script, items.map(fact).collect())
+}
+
+/// A subject that several threads ask at once.
+pub(crate) struct Crowded<S>(pub(crate) S, pub(crate) usize);
+
+impl<S: Subject + Sync> Subject for Crowded<S> {
+    fn identity(&self) -> SubjectIdentity {
+        self.0.identity()
+    }
+
+    fn shows(&self, capability: Capability) -> bool {
+        self.0.shows(capability)
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, SubjectError> {
+        self.0.answer(request)
+    }
+
+    fn look(&self, request: &Request, watch: &Watch) -> Result<Looked, SubjectError> {
+        self.0.look(request, watch)
+    }
+
+    fn at_once(&self) -> Option<AtOnce<'_>> {
+        Some(AtOnce { subject: self, requests: NonZeroUsize::new(self.1).expect("at least one") })
+    }
 }
 
 /// The verdicts of a run that is not written anywhere.
