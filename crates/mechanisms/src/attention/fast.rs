@@ -104,16 +104,16 @@ pub(super) fn attend_with<L: Lanes, W: Watch>(
 
 /// One query row: a head of a token.
 #[derive(Clone, Debug)]
-struct Row {
-    token: usize,
+pub(super) struct Row {
+    pub(super) token: usize,
     head: usize,
-    position: usize,
-    keys: Range<usize>,
+    pub(super) position: usize,
+    pub(super) keys: Range<usize>,
     bend: Bend,
 }
 
 impl Row {
-    fn new(queries: &Queries<'_>, rule: &Rule, keys: usize, token: usize, head: usize) -> Self {
+    pub(super) fn new(queries: &Queries<'_>, rule: &Rule, keys: usize, token: usize, head: usize) -> Self {
         let position = queries.first_position + token;
         let slope = rule.alibi.map_or(0.0, |alibi| alibi.slope(head, queries.heads.heads()));
         let bend = Bend { scale: rule.scale, cap: rule.soft_cap.unwrap_or(0.0), slope, first_distance: 0.0 };
@@ -122,7 +122,7 @@ impl Row {
 
     /// From dot products to scores in one tile. Distances are whole numbers below 2^24, which are exact.
     #[expect(clippy::cast_precision_loss, reason = "positions are below 2^24")]
-    fn bend(&self, tile: usize) -> Bend {
+    pub(super) fn bend(&self, tile: usize) -> Bend {
         Bend { first_distance: (tile * TILE) as f32 - self.position as f32, ..self.bend }
     }
 }
@@ -347,10 +347,7 @@ pub(super) fn scores_with<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>
 fn score_rows<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, head: usize, first: usize, rows: &mut [f32]) {
     let (heads, keys) = (&queries.heads, layer.len());
     let count = rows.len() / keys;
-    let mut q = vec![0.0; heads.d_head() * ROWS];
-    for row in 0..count {
-        q[row..].iter_mut().step_by(ROWS).zip(queries.query(first + row, head)).for_each(|(to, &from)| *to = from);
-    }
+    let q = pack(queries, head, first, count);
     let queried: Vec<Row> = (0..count).map(|row| Row::new(queries, rule, keys, first + row, head)).collect();
     let some = union(queried.iter().map(|row| row.keys.clone()));
     let mut widened = Vec::new();
@@ -365,13 +362,22 @@ fn score_rows<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rul
     }
 }
 
+/// Queries of up to six consecutive tokens of one head, `[channel, ROWS]`.
+pub(super) fn pack(queries: &Queries<'_>, head: usize, first: usize, count: usize) -> Vec<f32> {
+    let mut q = vec![0.0; queries.heads.d_head() * ROWS];
+    for row in 0..count {
+        q[row..].iter_mut().step_by(ROWS).zip(queries.query(first + row, head)).for_each(|(to, &from)| *to = from);
+    }
+    q
+}
+
 /// The part of `keys` that lies in `tile`, counted from the tile's first key.
-fn within(keys: &Range<usize>, tile: usize) -> Range<usize> {
+pub(super) fn within(keys: &Range<usize>, tile: usize) -> Range<usize> {
     let first = tile * TILE;
     keys.start.saturating_sub(first).min(TILE)..keys.end.saturating_sub(first).min(TILE)
 }
 
 /// The smallest range that holds all of `ranges`.
-fn union(ranges: impl Iterator<Item = Range<usize>>) -> Range<usize> {
+pub(super) fn union(ranges: impl Iterator<Item = Range<usize>>) -> Range<usize> {
     ranges.filter(|range| !range.is_empty()).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
 }

@@ -8,6 +8,7 @@
 mod fast;
 mod lanes;
 pub mod measures;
+pub mod received;
 mod simd;
 mod statistics;
 #[cfg(test)]
@@ -22,6 +23,8 @@ mod alibi_checks;
 mod checks;
 #[cfg(test)]
 mod packed_checks;
+#[cfg(test)]
+mod received_checks;
 
 use std::ops::Range;
 

@@ -31,19 +31,20 @@ fn cache(heads: Heads, tokens: usize, kv_type: KvType, window: Option<usize>) ->
     cache
 }
 
-struct Case {
-    heads: Heads,
-    tokens: usize,
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) heads: Heads,
+    pub(super) tokens: usize,
     /// The queries that are asked, the last of all.
-    rows: usize,
-    rule: Rule,
-    kv_type: KvType,
-    window: Option<usize>,
-    texts: Option<Vec<Text>>,
+    pub(super) rows: usize,
+    pub(super) rule: Rule,
+    pub(super) kv_type: KvType,
+    pub(super) window: Option<usize>,
+    pub(super) texts: Option<Vec<Text>>,
 }
 
 impl Case {
-    fn new(heads: (usize, usize, usize), tokens: usize, keys: KeyRange) -> Self {
+    pub(super) fn new(heads: (usize, usize, usize), tokens: usize, keys: KeyRange) -> Self {
         let heads = Heads::new(heads.0, heads.1, heads.2).expect("heads that divide");
         let rule = Rule { keys, scale: 1.0 / (heads.d_head() as f32).sqrt(), soft_cap: None, alibi: None };
         Self { heads, tokens, rows: tokens, rule, kv_type: KvType::F32, window: None, texts: None }
@@ -61,7 +62,7 @@ impl Case {
     }
 
     /// Gives `ask` what there is to run.
-    fn with<T>(&self, ask: impl FnOnce(&Queries<'_>, &LayerView<'_>, Asked<'_>) -> T) -> T {
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&Queries<'_>, &LayerView<'_>, Asked<'_>) -> T) -> T {
         let cache = cache(self.heads, self.tokens, self.kv_type, self.window);
         let all = numbers(self.tokens * self.heads.query_width(), 3);
         let first_position = self.tokens - self.rows;

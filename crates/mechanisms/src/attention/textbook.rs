@@ -148,6 +148,36 @@ pub(super) fn statistics_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, r
     }
 }
 
+/// What each key, and each distance before its query, gets from all queries: `Σ_i a_i p_ij` over columns and over diagonals.
+///
+/// - `weights`         `[query, key]`, as [`pattern`] gives them
+/// - `of_queries`      `[query]`, the weights `a`
+/// - `first_position`  of the queries
+#[must_use]
+pub fn received(weights: &Array2<f64>, of_queries: &[f64], first_position: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut keys, mut distances) = (vec![0.0; weights.ncols()], vec![0.0; weights.ncols()]);
+    for ((query, key), weight) in weights.indexed_iter() {
+        keys[key] += of_queries[query] * weight;
+        if key <= first_position + query {
+            distances[first_position + query - key] += of_queries[query] * weight;
+        }
+    }
+    (keys, distances)
+}
+
+/// [`received`] for all heads, added to `sums`, each head's keys in the first half of `stride` numbers and its distances in the second.
+pub(super) fn receive_exactly(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, weights: &[f32], stride: usize, sums: &mut [f64]) {
+    let of_queries: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
+    for (head, sums) in sums.chunks_exact_mut(stride).enumerate() {
+        let (k, _) = stored(layer, queries.heads.kv_head_of(head));
+        let q = head_of(queries, head, 0..queries.tokens());
+        let scores = scores(&q, &k, queries.first_position, rule, queries.texts, slope_of(rule, head, &queries.heads));
+        let (keys, distances) = received(&pattern(&scores), &of_queries, queries.first_position);
+        let (to_keys, to_distances) = sums.split_at_mut(stride / 2);
+        to_keys.iter_mut().zip(keys).chain(to_distances.iter_mut().zip(distances)).for_each(|(sum, added)| *sum += added);
+    }
+}
+
 /// [`scores`] for all heads and some tokens, `[head, query, key]`, rounded.
 pub(super) fn scores_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, tokens: Range<usize>) -> Vec<f32> {
     let mut all = Vec::new();
