@@ -64,6 +64,20 @@ cmd-inspect-top = 列出多少个下一个词元
 cmd-inspect-heads = 要画的注意力头，如 3.5,4.0（层.头）；默认选最有信息的
 cmd-inspect-max_heads = 最多画多少个注意力头
 
+cmd-score = 给出各段文字的概率：每个词元在其前文之后的概率
+cmd-score-examples =
+    示例：
+      glassbox score --context "法国的首都是" 巴黎 罗马              模型认为哪个更可能？
+      glassbox score -m model.gguf --chat --context "二加二等于几？" 四 五
+      glassbox score -m model.gguf - < text.txt                   模型能多好地预料一段文字？
+
+    对数为自然对数，取自原始分布。上文末尾的空白算在续文里，因为词元以它开头；若两段文字会共用一个词元，就分开切分，
+    并在表中注明。
+cmd-score-context = 各段续文之前的文字；没有它，第一个词元就没有概率，除非模型以 BOS 开头
+cmd-score-chat = 上文是对话中用户的话，续文是回答
+cmd-score-continuations = 要评分的文字；只给 `-` 表示把标准输入读作一段文字
+cmd-score-json = 输出一个 JSON 文档，包含每个词元
+
 cmd-embed = 用编码器给出文字的向量，以及它们有多相似
 cmd-embed-examples =
     示例：

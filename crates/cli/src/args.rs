@@ -1,6 +1,7 @@
 //! What a user may type. The help in other languages is in `help.rs`.
 
 mod bench;
+mod score;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use glassbox_quantize::Target;
 use glassbox_report::Lang;
 
 pub(crate) use self::bench::{Bench, BenchOther, Growth};
+pub(crate) use self::score::Score;
 
 /// Open the box: run, watch, test and explain language models on a CPU
 #[derive(Parser, Debug)]
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Show what happens inside: tokens, next tokens, attention, entropy; or save activations
     Inspect(Inspect),
+    /// Say how probable given texts are, each token after those before it
+    Score(Score),
     /// Give the vectors of texts from an encoder, and how alike they are
     Embed(Embed),
     /// Run a suite against a model and give verdicts

@@ -24,6 +24,7 @@ fn main() -> std::process::ExitCode {
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match args.command {
         Command::Generate(command) => commands::generate::run(&command),
+        Command::Score(command) => commands::score::run(&command),
         Command::Embed(command) => commands::embed::run(&command),
         Command::Inspect(command) => commands::inspect::run(&command),
         Command::Test(command) => commands::test::run(&command),

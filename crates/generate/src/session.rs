@@ -1,7 +1,11 @@
 use glassbox_anatomy::Observer;
 use glassbox_mechanisms::Workers;
 use glassbox_mechanisms::cache::{Cache, Pool};
+use glassbox_mechanisms::softmax::log_probability;
 use glassbox_model::{Keeping, Model, ModelError, Rows, Sequence};
+
+/// Rows of logits that are held at once when many are wanted: 64 MiB with the largest vocabularies.
+const ROWS_AT_ONCE: usize = 64;
 
 /// One sequence of tokens and the cache of its keys and values.
 ///
@@ -115,6 +119,38 @@ impl Session {
     /// Those of the forward pass.
     pub fn push(&mut self, model: &Model, id: u32, workers: &Workers) -> Result<Vec<f32>, ModelError> {
         self.advance(&[id], |cache| model.forward(&[id], cache, Rows::Last, workers))
+    }
+
+    /// Natural logarithms of the probabilities of `ids[start..]`, each given all tokens before it; of a first token, none.
+    ///
+    /// What the session held of `ids` is not computed again, so that many continuations of one context cost the context once.
+    ///
+    /// # Errors
+    ///
+    /// Those of the forward pass. The session is then empty.
+    pub fn log_probabilities(
+        &mut self,
+        model: &Model,
+        ids: &[u32],
+        start: usize,
+        workers: &Workers,
+    ) -> Result<Vec<Option<f64>>, ModelError> {
+        let mut scores = vec![None; usize::from(start == 0).min(ids.len())];
+        let first = start.max(1); // the first token that has one before it
+        if first >= ids.len() {
+            return Ok(scores);
+        }
+        self.keep_shared(&ids[..first]);
+        let before = &ids[self.ids.len()..first - 1];
+        if !before.is_empty() {
+            self.advance(before, |cache| model.forward(before, cache, Rows::None, workers))?;
+        }
+        let vocab = model.blueprint().vocab;
+        for (piece, targets) in ids[first - 1..ids.len() - 1].chunks(ROWS_AT_ONCE).zip(ids[first..].chunks(ROWS_AT_ONCE)) {
+            let logits = self.advance(piece, |cache| model.forward(piece, cache, Rows::All, workers))?;
+            scores.extend(logits.chunks_exact(vocab).zip(targets).map(|(row, target)| log_probability(row, *target)));
+        }
+        Ok(scores)
     }
 
     /// Forgets all tokens from position `len` on; all of them, where a ring has let go of what the next token would see.

@@ -25,5 +25,5 @@ pub use capture::{Capture, CaptureError};
 pub use choice::choose_heads;
 pub use first_not_finite::{FirstNotFinite, NotFinite};
 pub use head_maps::{HeadMap, HeadMaps, HeadRef};
-pub use next_tokens::{NextToken, NextTokens, log_probability};
+pub use next_tokens::{NextToken, NextTokens};
 pub use panel::Panel;

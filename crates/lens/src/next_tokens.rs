@@ -24,8 +24,8 @@ impl NextTokens {
     /// The `count` best of `logits` [vocab].
     #[must_use]
     pub fn of(logits: &[f32], count: usize) -> Self {
-        let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let weights = || logits.iter().map(|logit| f64::from(*logit - largest));
+        let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        let weights = || logits.iter().map(|logit| f64::from(*logit) - largest);
         let sum: f64 = weights().map(f64::exp).sum();
         let log_sum = sum.ln();
         let entropy_nats = -weights().map(|shifted| (shifted - log_sum).exp() * (shifted - log_sum).max(-1e30)).sum::<f64>();
@@ -36,7 +36,7 @@ impl NextTokens {
             order.truncate(count);
         }
         order.sort_unstable_by(better);
-        let log_probability = |logit: f32| f64::from(logit - largest) - log_sum;
+        let log_probability = |logit: f32| f64::from(logit) - largest - log_sum;
         let candidate = |id: u32| {
             let logit = logits[id as usize];
             NextToken { id, logit, log_probability: log_probability(logit) }
@@ -45,19 +45,10 @@ impl NextTokens {
     }
 }
 
-/// Natural logarithm of the probability at temperature 1 that `logits` [vocab] give to token `id`; at most 0, and none where there is no
-/// such token.
-///
-/// `logit - max - ln Σ exp(logit' - max)`: one pass over the row, without the order of the others.
-#[must_use]
-pub fn log_probability(logits: &[f32], id: u32) -> Option<f64> {
-    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits.iter().map(|logit| f64::from(*logit - largest).exp()).sum();
-    logits.get(id as usize).map(|logit| f64::from(*logit - largest) - sum.ln())
-}
-
 #[cfg(test)]
 mod tests {
+    use glassbox_mechanisms::softmax::log_probability;
+
     use super::*;
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod alphabet;
 mod clock;
+mod continuation;
 mod display;
 mod error;
 mod framed;
@@ -34,6 +35,7 @@ mod word_list;
 
 pub use alphabet::{Alphabet, SPACE_MARK};
 pub use clock::CivilTime;
+pub use continuation::Continuation;
 pub use display::{PartOf, TokenText, visible};
 pub use error::Error;
 pub use framed::Framed;

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use glassbox_generate::{FinishReason, Generation, GenerationError, Sampling, Settings};
-use glassbox_lens::log_probability;
+use glassbox_mechanisms::softmax::log_probability;
 use glassbox_model::Windows;
 use serde::Serialize;
 

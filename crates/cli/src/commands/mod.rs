@@ -12,5 +12,6 @@ mod pull;
 pub(crate) mod quantize;
 pub(crate) mod report;
 pub(crate) mod schema;
+pub(crate) mod score;
 pub(crate) mod sites;
 pub(crate) mod test;

@@ -2,9 +2,10 @@
 
 use crate::desk::{Desk, told};
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 16] = [
     &["generate"],
     &["inspect"],
+    &["score"],
     &["test"],
     &["demo"],
     &["report"],

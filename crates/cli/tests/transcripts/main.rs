@@ -10,5 +10,6 @@ mod listing;
 mod pulling;
 mod quantizing;
 mod refusing;
+mod scoring;
 mod testing;
 mod writing;

@@ -1,5 +1,6 @@
 //! The crate from outside, on small tokenizers and templates with known answers.
 
+mod continuations;
 mod golden;
 mod mutations;
 mod prompts;
