@@ -48,6 +48,7 @@ cmd-inspect-examples =
       glassbox inspect "一段文字"                               在终端里看词元、下一个词元和熵
       glassbox inspect -m model.gguf "一段文字" --html look.html --heads 3.5,4.0
       glassbox inspect -m folder --ids 1,5,9 --json | jq .next
+      glassbox inspect "法国的首都是" --layers --answer 巴黎 --against 罗马
       glassbox inspect "一段文字" --site 'logits,blocks.*.attn.pattern' --out acts.safetensors
 cmd-inspect-text = 提示；`-` 表示读取标准输入
 cmd-inspect-ids = 用词元编号代替文字，如 1,5,9；不需要分词器
@@ -60,6 +61,9 @@ cmd-inspect-json = 在标准输出写一个 JSON 文档
 cmd-inspect-site = 要保存的观察点，如 logits,blocks.*.attn.pattern（`glassbox sites` 列出全部）
 cmd-inspect-out = 把观察点保存到哪里，safetensors 格式
 cmd-inspect-out_limit_mib = 超过这么多 MiB 就拒绝保存
+cmd-inspect-layers = 最后一个词元之后每一层会怎样回答，以及模型的各部分给这个答案加了多少
+cmd-inspect-answer = 要看的答案；默认是模型自己的答案
+cmd-inspect-against = 另一个答案：显示各部分对两者之差的贡献
 cmd-inspect-top = 列出多少个下一个词元
 cmd-inspect-heads = 要画的注意力头，如 3.5,4.0（层.头）；默认选最有信息的
 cmd-inspect-max_heads = 最多画多少个注意力头

@@ -208,6 +208,7 @@ Examples:
   glassbox inspect \"a text\"                               tokens, next tokens and entropy in the terminal
   glassbox inspect -m model.gguf \"a text\" --html look.html --heads 3.5,4.0
   glassbox inspect -m folder --ids 1,5,9 --json | jq .next
+  glassbox inspect \"The capital of France is\" --layers --answer \" Paris\" --against \" Rome\"
   glassbox inspect \"a text\" --site 'logits,blocks.*.attn.pattern' --out acts.safetensors")]
 pub(crate) struct Inspect {
     #[command(flatten)]
@@ -248,6 +249,15 @@ pub(crate) struct Inspect {
     /// Refuse to save more than this many MiB
     #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = whole::<u64>)]
     pub(crate) out_limit_mib: u64,
+    /// What each layer would answer after the last token, and what each part of the model adds to that answer
+    #[arg(long, conflicts_with_all = ["html", "png", "svg", "site", "heads"])]
+    pub(crate) layers: bool,
+    /// The answer to look at; by default what the model answers
+    #[arg(long, value_name = "TEXT", requires = "layers")]
+    pub(crate) answer: Option<String>,
+    /// Another answer: parts are shown of the difference
+    #[arg(long, value_name = "TEXT", requires = "layers")]
+    pub(crate) against: Option<String>,
     /// Next tokens to list
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     pub(crate) top: usize,

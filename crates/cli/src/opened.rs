@@ -291,6 +291,14 @@ impl Opened {
         )
     }
 
+    /// Whether every product is of the numbers as they are, and not of rounded activations.
+    pub(crate) fn exact(&self) -> bool {
+        match &self.engine {
+            Engine::Decoder(model) => model.activations() == Activations::Exact,
+            Engine::Encoder(_) => true,
+        }
+    }
+
     /// What computes the numbers that are shown: attention weights are computed again from the same keys, by the same steps.
     pub(crate) fn run_by(&self) -> String {
         match &self.engine {

@@ -6,6 +6,8 @@
 //! - [`HeadMaps`]: the attention matrix of chosen heads, pooled to a size that fits a page
 //! - [`choose_heads`]: which heads are worth showing, and why
 //! - [`FirstNotFinite`]: where a pass first gave a number that is none
+//! - [`LastRow`]: what sites hold for the last token
+//! - [`LayerAnswer`]: what a layer would answer, and how far that is from the model's answer
 //! - [`NextTokens`]: the most probable next tokens of a row of logits
 //!
 //! Invariant: an observer works on anything that has sites; nothing here knows a model.
@@ -16,6 +18,8 @@ mod capture;
 mod choice;
 mod first_not_finite;
 mod head_maps;
+mod last_row;
+mod layer_answer;
 mod next_tokens;
 mod panel;
 
@@ -25,5 +29,7 @@ pub use capture::{Capture, CaptureError};
 pub use choice::choose_heads;
 pub use first_not_finite::{FirstNotFinite, NotFinite};
 pub use head_maps::{HeadMap, HeadMaps, HeadRef};
+pub use last_row::LastRow;
+pub use layer_answer::LayerAnswer;
 pub use next_tokens::{NextToken, NextTokens};
 pub use panel::Panel;

@@ -160,7 +160,7 @@ impl Decoder {
     }
 
     /// The logits of some tokens of this piece.
-    fn unembed<O: Observer + ?Sized>(&self, x: &[f32], tokens: Range<usize>, run: &Run<'_>, tap: &mut Tap<'_, O>) -> Vec<f32> {
+    pub(crate) fn unembed<O: Observer + ?Sized>(&self, x: &[f32], tokens: Range<usize>, run: &Run<'_>, tap: &mut Tap<'_, O>) -> Vec<f32> {
         let (d_model, vocab, rows) = (self.body.embedding.columns(), self.unembedding.rows(), tokens.len());
         let mut x = self.norm.apply(&x[tokens.start * d_model..tokens.end * d_model], run);
         tap.at(Site::NormOut, &[rows, d_model], &mut x);

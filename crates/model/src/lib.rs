@@ -7,6 +7,7 @@
 //! - [`Rows`]: of which tokens the logits are wanted
 //! - [`Sequence`]: tokens and their cache, for passes over several at once
 //! - [`Keeping`]: how a cache stores, and what layers with a window keep
+//! - [`LogitDirection`]: a logit as the sum of what each part of the residual stream gives to it
 //! - [`GgufModel`]: a model of a folder, as its family's GGUF files would have it
 //! - [`explain`]: the forward pass of one blueprint, written out
 //!
@@ -31,6 +32,7 @@ mod linear;
 mod norm;
 #[cfg(test)]
 mod planted;
+mod read_out;
 mod sentence;
 mod slot;
 mod weights;
@@ -47,6 +49,7 @@ pub use encoder::{Encoded, Encoder};
 pub use error::ModelError;
 pub use explain::explain;
 pub use families::{GgufModel, GgufTensor, Proof, proofs};
+pub use read_out::{HeadParts, LogitDirection};
 pub use sentence::{Pooling, SentenceRecipe, cosine};
 
 // The two kernels with long sums. In unit tests of this crate planted ones can take their place.

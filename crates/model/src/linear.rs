@@ -32,6 +32,11 @@ impl Linear {
         }
     }
 
+    /// What is added to every output whatever goes in, [out].
+    pub(crate) fn bias(&self) -> Option<&[f32]> {
+        self.bias.as_deref()
+    }
+
     /// - `x`  [token, in]; the result is [token, out]
     pub(crate) fn apply(&self, x: &[f32], run: &Run<'_>) -> Vec<f32> {
         let mut out = vec![0.0; x.len() / self.weight.columns() * self.weight.rows()];

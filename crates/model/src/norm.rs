@@ -27,12 +27,34 @@ impl NormWeights {
     /// What a direction of the output is in the input, but for the division by the row's root mean square or standard deviation: times the gain, and
     /// centred where the norm centres.
     pub(crate) fn toward(&self, direction: &[f32]) -> Vec<f32> {
-        let mut toward: Vec<f32> = direction.iter().zip(&self.gain).map(|(direction, gain)| direction * gain).collect();
+        let direction: Vec<f64> = direction.iter().copied().map(f64::from).collect();
+        self.gained(&direction).into_iter().map(|x| x as f32).collect()
+    }
+
+    /// A linear function of the normed `x` [d], `Σ reader · norm(x)`, as one of the parts that `x` is the sum of: `(direction, constant)` with
+    /// `Σ direction · x + constant`. The number that the norm divides by is held at that of `x`.
+    pub(crate) fn before(&self, x: &[f32], reader: &[f64]) -> (Vec<f64>, f64) {
+        assert_eq!((x.len(), reader.len()), (self.gain.len(), self.gain.len()), "one row, as wide as the gain");
+        let d = x.len() as f64;
+        let wide = || x.iter().copied().map(f64::from);
+        let (mean, eps) = match self.norm {
+            Norm::Rms { eps } => (0.0, eps),
+            Norm::Layer { eps } | Norm::LayerWithoutBias { eps } => (wide().sum::<f64>() / d, eps),
+        };
+        let scale = (wide().map(|x| (x - mean).powi(2)).sum::<f64>() / d + f64::from(eps)).sqrt();
+        let constant = self.bias.iter().flat_map(|bias| bias.iter().zip(reader)).map(|(bias, reader)| f64::from(*bias) * reader).sum();
+        (self.gained(reader).into_iter().map(|direction| direction / scale).collect(), constant)
+    }
+
+    /// A direction of the output times the gain, and centred where the norm centres: what is taken away as the mean of a row is taken
+    /// away as the mean of the direction.
+    fn gained(&self, direction: &[f64]) -> Vec<f64> {
+        let mut gained: Vec<f64> = direction.iter().zip(&self.gain).map(|(direction, gain)| direction * f64::from(*gain)).collect();
         if !matches!(self.norm, Norm::Rms { .. }) {
-            let mean = toward.iter().map(|x| f64::from(*x)).sum::<f64>() / toward.len() as f64;
-            toward.iter_mut().for_each(|x| *x = (f64::from(*x) - mean) as f32);
+            let mean = gained.iter().sum::<f64>() / gained.len() as f64;
+            gained.iter_mut().for_each(|x| *x -= mean);
         }
-        toward
+        gained
     }
 
     /// - `x`  [row, d], rows as wide as the gain; the result has the same sizes

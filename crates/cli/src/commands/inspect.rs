@@ -9,6 +9,7 @@ use glassbox_model::{Rows, Windows};
 use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
 
 use crate::args::Inspect;
+use crate::commands::layers;
 use crate::exit::{Exit, Failure};
 use crate::opened::{Engine, Opened, Read};
 use crate::{Outcome, not_finite, output, terminal};
@@ -41,6 +42,9 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
         let failure =
             Failure::usage(anyhow::anyhow!("the prompt has {tokens} tokens, and the context has room for {room}; shorten the prompt"));
         return Err(if command.context.is_none() { failure.hint(opened.made_for_hint()) } else { failure });
+    }
+    if command.layers {
+        return layers::run(command, &opened, &prompt).map(|()| Exit::Success);
     }
     if let Some(out) = &command.out {
         save_sites(command, patterns, out, &opened, &prompt)?;

@@ -7,6 +7,7 @@ pub(crate) mod embed;
 pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod layers;
 pub(crate) mod models;
 mod pull;
 pub(crate) mod quantize;

@@ -6,6 +6,7 @@ mod embedding;
 mod generating;
 mod helping;
 mod inspecting;
+mod layering;
 mod listing;
 mod pulling;
 mod quantizing;

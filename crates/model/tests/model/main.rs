@@ -11,6 +11,7 @@ mod permuted;
 mod planted;
 mod prefix;
 mod published;
+mod read_out;
 mod refusals;
 mod same_bits;
 mod sentences;

@@ -1,0 +1,136 @@
+//! Reading the residual stream out: what any layer's stream would answer, and how each part of it moved one logit.
+
+use glassbox_anatomy::{Off, Tap};
+use glassbox_mechanisms::Workers;
+
+use crate::blueprint::SoftCap;
+use crate::decoder::Run;
+use crate::{Model, ModelError};
+
+/// One logit of one token as a linear function of the parts of its residual stream.
+///
+/// The last norm is held at what it does to this stream: it divides by a number, which is now a constant. So a logit is
+/// `constant + Σ direction · part` over everything that was added to the stream: the embedding, and what the attention and the
+/// feed-forward of each layer add. (Direct logit attribution; of a soft-capped model, the logit before the cap.)
+#[derive(Debug, Clone)]
+pub struct LogitDirection {
+    /// [d_model]
+    direction: Vec<f64>,
+    /// What the bias of the last norm gives; no part of the stream.
+    constant: f64,
+}
+
+/// What the heads of one layer added to one logit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadParts {
+    /// [head]
+    pub heads: Vec<f64>,
+    /// What the biases of the output projection and of a norm after it give.
+    pub bias: f64,
+}
+
+impl LogitDirection {
+    /// What a part [d_model] of the stream adds to the logit.
+    ///
+    /// # Panics
+    ///
+    /// Where the part is not as wide as the stream.
+    #[must_use]
+    pub fn of(&self, part: &[f32]) -> f64 {
+        assert_eq!(part.len(), self.direction.len(), "a part is as wide as the stream");
+        self.direction.iter().zip(part).map(|(direction, part)| direction * f64::from(*part)).sum()
+    }
+
+    /// What is added to the logit whatever the stream holds.
+    #[must_use]
+    pub fn constant(&self) -> f64 {
+        self.constant
+    }
+
+    /// The direction of the difference of two logits of the same stream: this one less `other`.
+    ///
+    /// # Panics
+    ///
+    /// Where the two belong to models of different widths.
+    #[must_use]
+    pub fn less(&self, other: &Self) -> Self {
+        assert_eq!(self.direction.len(), other.direction.len(), "both read one stream");
+        let direction = self.direction.iter().zip(&other.direction).map(|(a, b)| a - b).collect();
+        Self { direction, constant: self.constant - other.constant }
+    }
+}
+
+impl Model {
+    /// The logits [row, vocab] that the last norm and the output matrix make of `streams` [row, d_model] from any layer, soft-cap
+    /// included (the logit lens; nostalgebraist 2020). Of what leaves the last block these are the model's logits.
+    ///
+    /// # Panics
+    ///
+    /// Where `streams` is not made of whole rows.
+    #[must_use]
+    pub fn read_out(&self, streams: &[f32], workers: &Workers) -> Vec<f32> {
+        let rows = streams.len() / self.blueprint.d_model;
+        assert_eq!(rows * self.blueprint.d_model, streams.len(), "streams are rows of d_model numbers");
+        let run = Run { kernels: self.kernels, workers, edited: &[], prefix: 0, tokens: rows, parts: Vec::new() };
+        self.decoder.unembed(streams, 0..rows, &run, &mut Tap::new(&mut Off, 0))
+    }
+
+    /// How the logit of `token` follows from the parts of `stream` [d_model], which leaves the last block.
+    ///
+    /// # Errors
+    ///
+    /// For an id that has no row in the output matrix.
+    ///
+    /// # Panics
+    ///
+    /// Where `stream` is not one row.
+    pub fn logit_direction(&self, stream: &[f32], token: u32) -> Result<LogitDirection, ModelError> {
+        let unembedding = &self.decoder.unembedding;
+        if token as usize >= unembedding.rows() {
+            return Err(ModelError::NoSuchRow { id: token, vocab: unembedding.rows() });
+        }
+        let mut row = vec![0.0; unembedding.columns()];
+        unembedding.decode_row(token as usize, &mut row);
+        let row: Vec<f64> = row.into_iter().map(f64::from).collect();
+        let (direction, constant) = self.decoder.norm.before(stream, &row);
+        Ok(LogitDirection { direction, constant })
+    }
+
+    /// What each head of `layer` added to the logit of `direction`.
+    ///
+    /// - `mixed`     [head, d_head], the site `attn.z` of the token
+    /// - `attn_out`  [d_model], the site `attn.out` of the token
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such layer, or the sizes are not the layer's.
+    #[must_use]
+    pub fn head_parts(&self, layer: usize, mixed: &[f32], attn_out: &[f32], direction: &LogitDirection) -> HeadParts {
+        let block = &self.decoder.body.blocks[layer];
+        let (direction, constant) = match &block.after_attention {
+            None => (direction.direction.clone(), 0.0),
+            Some(norm) => norm.before(attn_out, &direction.direction),
+        };
+        let out = &block.attention.out;
+        let mut before = vec![0.0; mixed.len()];
+        out.each_row(|row, weights| {
+            before.iter_mut().zip(weights).for_each(|(before, weight)| *before += f64::from(*weight) * direction[row]);
+        });
+        assert_eq!(before.len(), mixed.len(), "`attn.z` has one number for each column of the output projection");
+        let bias: f64 =
+            bias.iter().flat_map(|bias| bias.iter().zip(&direction)).map(|(bias, direction)| f64::from(*bias) * direction).sum();
+        let d_head = mixed.len() / self.blueprint.attention.heads.heads();
+        let heads = before.chunks_exact(d_head).zip(mixed.chunks_exact(d_head));
+        let heads = heads.map(|(before, mixed)| before.iter().zip(mixed).map(|(before, mixed)| before * f64::from(*mixed)).sum());
+        HeadParts { heads: heads.collect(), bias: bias + constant }
+    }
+
+    /// The soft-cap that bends the logits, where a family has one: attributions are of what stands before it.
+    #[must_use]
+    pub fn logit_cap(&self) -> Option<f32> {
+        match self.decoder.soft_cap {
+            SoftCap::At(cap) => Some(cap),
+            SoftCap::None => None,
+        }
+    }
+}
