@@ -148,6 +148,11 @@ impl Decoder {
     /// The direction of a token's logit in the residual stream after the last block, [d_model]: before a soft-cap, the logit is the stream's product with it,
     /// over the stream's root mean square or standard deviation as the last norm takes it, plus the product of the norm's bias.
     pub(crate) fn toward(&self, token: u32) -> Result<Vec<f32>, ModelError> {
+        Ok(self.norm.toward(&self.reader(token)?))
+    }
+
+    /// The token's row of the output matrix, [d_model], where its logit is a sum over the parts of the stream.
+    pub(crate) fn reader(&self, token: u32) -> Result<Vec<f32>, ModelError> {
         let vocab = self.unembedding.rows();
         let refuse = |found| ModelError::NoPathToLogit { token, vocab, found };
         if self.body.blocks.iter().any(Block::norms_the_stream) {
@@ -156,7 +161,7 @@ impl Decoder {
         let row = usize::try_from(token).ok().filter(|row| *row < vocab).ok_or_else(|| refuse("a token outside the vocabulary"))?;
         let mut direction = vec![0.0; self.unembedding.columns()];
         self.unembedding.decode_row(row, &mut direction);
-        Ok(self.norm.toward(&direction))
+        Ok(direction)
     }
 
     /// The logits of some tokens of this piece.

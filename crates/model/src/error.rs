@@ -127,14 +127,6 @@ pub enum ModelError {
         /// The file.
         file: String,
     },
-    /// A logit that the model does not have.
-    #[error("token id {id} has no logit: wanted an id from 0 to {}", vocab.saturating_sub(1))]
-    NoSuchRow {
-        /// The id.
-        id: u32,
-        /// Logits of a row.
-        vocab: usize,
-    },
     /// A decoder where vectors are wanted.
     #[error("{file}: a model of family {family} is a decoder, which gives logits; vectors of a text need an encoder such as bert")]
     NoEncoder {

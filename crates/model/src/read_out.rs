@@ -71,7 +71,7 @@ impl Model {
     pub fn read_out(&self, streams: &[f32], workers: &Workers) -> Vec<f32> {
         let rows = streams.len() / self.blueprint.d_model;
         assert_eq!(rows * self.blueprint.d_model, streams.len(), "streams are rows of d_model numbers");
-        let run = Run { kernels: self.kernels, workers, edited: &[], prefix: 0, tokens: rows, parts: Vec::new() };
+        let run = Run { kernels: self.kernels, workers, edited: &[], prefix: 0, toward: None, tokens: rows, parts: Vec::new() };
         self.decoder.unembed(streams, 0..rows, &run, &mut Tap::new(&mut Off, 0))
     }
 
@@ -79,19 +79,13 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// For an id that has no row in the output matrix.
+    /// For an id that has no row in the output matrix, and for a family that norms the stream itself between blocks.
     ///
     /// # Panics
     ///
     /// Where `stream` is not one row.
     pub fn logit_direction(&self, stream: &[f32], token: u32) -> Result<LogitDirection, ModelError> {
-        let unembedding = &self.decoder.unembedding;
-        if token as usize >= unembedding.rows() {
-            return Err(ModelError::NoSuchRow { id: token, vocab: unembedding.rows() });
-        }
-        let mut row = vec![0.0; unembedding.columns()];
-        unembedding.decode_row(token as usize, &mut row);
-        let row: Vec<f64> = row.into_iter().map(f64::from).collect();
+        let row: Vec<f64> = self.decoder.reader(token)?.into_iter().map(f64::from).collect();
         let (direction, constant) = self.decoder.norm.before(stream, &row);
         Ok(LogitDirection { direction, constant })
     }
@@ -118,7 +112,7 @@ impl Model {
         });
         assert_eq!(before.len(), mixed.len(), "`attn.z` has one number for each column of the output projection");
         let bias: f64 =
-            bias.iter().flat_map(|bias| bias.iter().zip(&direction)).map(|(bias, direction)| f64::from(*bias) * direction).sum();
+            out.bias().iter().flat_map(|bias| bias.iter().zip(&direction)).map(|(bias, direction)| f64::from(*bias) * direction).sum();
         let d_head = mixed.len() / self.blueprint.attention.heads.heads();
         let heads = before.chunks_exact(d_head).zip(mixed.chunks_exact(d_head));
         let heads = heads.map(|(before, mixed)| before.iter().zip(mixed).map(|(before, mixed)| before * f64::from(*mixed)).sum());

@@ -118,5 +118,5 @@ fn a_token_outside_the_vocabulary_is_refused() {
     let model = open("llama-gqa", Kernels::Fast);
     let stream = vec![1.0; model.blueprint().d_model];
     let refused = model.logit_direction(&stream, 1 << 20).map(|direction| direction.constant());
-    assert!(matches!(refused, Err(ModelError::NoSuchRow { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ModelError::NoPathToLogit { .. })), "{refused:?}");
 }
