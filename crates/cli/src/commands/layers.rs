@@ -104,7 +104,7 @@ pub(crate) fn run(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(
     let streams = [row(Site::EmbedOut, 0)].into_iter().chain((0..layers).map(|layer| row(Site::BlockOut, layer)));
     let said = streams.enumerate().map(|(index, stream)| {
         let said = LayerAnswer::of(&model.read_out(stream, &opened.workers), &logits, answer, command.top.max(1));
-        layer(opened, index.checked_sub(1), said)
+        layer(opened, index.checked_sub(1), &said)
     });
     let said: Vec<Layer> = said.collect();
 
@@ -157,7 +157,7 @@ fn first_token(command: &Inspect, opened: &Opened, prompt: &Read, text: &str) ->
     Ok(token)
 }
 
-fn layer(opened: &Opened, layer: Option<usize>, said: LayerAnswer) -> Layer {
+fn layer(opened: &Opened, layer: Option<usize>, said: &LayerAnswer) -> Layer {
     let next = |token: &glassbox_lens::NextToken| NextToken {
         id: token.id,
         text: opened.token_text(token.id),
