@@ -100,6 +100,8 @@ cmd-test-examples =
       glassbox test evidence                          用内置测试集测试内置模型
       glassbox test suites/evidence.yaml -m model.gguf -n 40
       glassbox test evidence -m model.gguf --resume last
+      glassbox test evidence -m http://127.0.0.1:8080/v1#model -j 4    任何 OpenAI 兼容的接口
+      glassbox test evidence -m recorded:last         重新评判一次运行的回答
       glassbox test evidence --strict --quiet         用于 CI：看退出码
 
     退出码：
@@ -111,6 +113,20 @@ cmd-test-examples =
         2  用法、配置，或无法读取的输入
         1  程序或磁盘故障
       130  被中断；用 `--resume last` 继续
+cmd-test-api = 以对话方式提问，或让基础模型续写文字
+cmd-test-api_key_env = 存放密钥的环境变量；名字为空则不发送密钥
+cmd-test-allow_plain_http = 允许不加密地把密钥发给另一台机器
+cmd-test-concurrency = 同时最多有多少个请求
+cmd-test-requests_per_minute = 每分钟最多多少个请求
+cmd-test-tokens_per_minute = 每分钟最多多少个词元，提示和回答合计
+cmd-test-attempts = 失败可能好转时，一个回答最多请求多少次
+cmd-test-first_token_timeout = 等待第一个词元的秒数
+cmd-test-token_timeout = 等待下一个词元的秒数
+cmd-test-answer_timeout = 等待整个回答的秒数
+cmd-test-budget_requests = 用完这么多请求就停下；运行可以继续
+cmd-test-budget_tokens = 用完这么多词元就停下；运行可以继续
+cmd-test-budget_money = 用完这么多钱就停下；运行可以继续
+cmd-test-price = 每百万词元的价格，提示和回答，例如 0.5,1.5
 cmd-test-suite = 测试集文件，或内置测试集的名字：evidence、order
 
 cmd-demo = 用内置测试集测试内置模型

@@ -1,6 +1,7 @@
 //! What a user may type. The help in other languages is in `help.rs`.
 
 mod bench;
+mod endpoint;
 mod score;
 
 use std::num::NonZeroUsize;
@@ -13,6 +14,7 @@ use glassbox_quantize::Target;
 use glassbox_report::Lang;
 
 pub(crate) use self::bench::{Bench, BenchOther, Growth};
+pub(crate) use self::endpoint::{ApiChoice, EndpointChoice};
 pub(crate) use self::score::Score;
 
 /// Open the box: run, watch, test and explain language models on a CPU
@@ -285,6 +287,8 @@ Examples:
   glassbox test evidence                          a built-in suite on the built-in model
   glassbox test suites/evidence.yaml -m model.gguf -n 40
   glassbox test evidence -m model.gguf --resume last
+  glassbox test evidence -m http://127.0.0.1:8080/v1#model -j 4    any OpenAI-compatible endpoint
+  glassbox test evidence -m recorded:last         judge the answers of a run again
   glassbox test evidence --strict --quiet         for CI: the exit code says it
 
 Exit codes:
@@ -303,6 +307,8 @@ pub(crate) struct Test {
     pub(crate) suite: String,
     #[command(flatten)]
     pub(crate) run: RunChoice,
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointChoice,
 }
 
 #[derive(clap::Args, Debug)]

@@ -9,6 +9,7 @@ mod help;
 mod not_finite;
 mod opened;
 mod output;
+mod remote;
 mod signals;
 mod specimen;
 mod terminal;

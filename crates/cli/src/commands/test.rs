@@ -5,17 +5,22 @@ use std::sync::atomic::Ordering;
 
 use glassbox_record::{Event, Machine, RunReader};
 use glassbox_report::{Lang, Run};
-use glassbox_subject::NativeSubject;
+use glassbox_subject::{NativeSubject, Subject};
 use glassbox_suite::{BUILT_IN_SUITES, Destination, Suite, SuiteError, Surroundings, built_in};
 
 use crate::args::{RunChoice, Test};
 use crate::exit::{Exit, Failure};
 use crate::opened::{Engine, Opened};
-use crate::{Outcome, clock, signals, terminal};
+use crate::{Outcome, clock, remote, signals, terminal};
 
 pub(crate) fn run(command: &Test) -> Outcome {
-    let suite = open_suite(&command.suite)?;
-    run_suite(suite, Opened::open(&command.model)?, &command.run)
+    let mut suite = open_suite(&command.suite)?;
+    let choice = &command.run;
+    let Some(subject) = remote::subject(&command.model.model, &command.endpoint, &choice.runs, choice.quiet)? else {
+        return run_suite(suite, Opened::open(&command.model)?, choice);
+    };
+    let Some(resumed) = prepare(&mut suite, choice)? else { return Ok(Exit::NothingSelected) };
+    ask(&suite, subject.as_ref(), resumed.as_deref(), choice)
 }
 
 /// A suite file by its path, or a built-in suite by its name.
@@ -36,25 +41,36 @@ pub(crate) fn open_suite(name: &str) -> Result<Suite, Failure> {
 
 /// Runs the suite, writes the reports, prints the verdicts.
 pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) -> Outcome {
-    let lang = choice.language.lang;
     opened.decoder()?;
+    let Some(resumed) = prepare(&mut suite, choice)? else { return Ok(Exit::NothingSelected) };
+    opened.tokenizer().map_err(|failure| failure.hint("a suite asks in words: put the model's tokenizer.json beside its weights"))?;
+    let Engine::Decoder(model) = opened.engine else { return Err(Failure::internal(anyhow::anyhow!("an encoder came to be asked"))) };
+    let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, model, opened.workers, opened.memory_limit);
+    let subject = subject.map_err(Failure::usage)?.with_kv_type(opened.kv_type);
+    ask(&suite, &subject, resumed.as_deref(), choice)
+}
+
+/// Limits the suite as the user wishes, and finds the run to go on with, if one is named; `None` where nothing is selected.
+fn prepare(suite: &mut Suite, choice: &RunChoice) -> Result<Option<Option<PathBuf>>, Failure> {
     if let Some(limit) = choice.limit {
         suite.limit_items(limit);
     }
     let planned = suite.plan().map_err(suite_failure)?.len();
     if planned == 0 {
         terminal::say_error("the suite selects no trial", Some("raise --limit, or look into the suite's tests and data"));
-        return Ok(Exit::NothingSelected);
+        return Ok(None);
     }
     signals::listen();
     let resumed = choice.resume.as_deref().map(|name| find_run(&choice.runs, name)).transpose()?;
     if let (Some(folder), Some(_)) = (&resumed, choice.limit) {
         check_limit(folder, planned)?;
     }
-    opened.tokenizer().map_err(|failure| failure.hint("a suite asks in words: put the model's tokenizer.json beside its weights"))?;
-    let Engine::Decoder(model) = opened.engine else { return Err(Failure::internal(anyhow::anyhow!("an encoder came to be asked"))) };
-    let subject = NativeSubject::new(opened.name.clone(), &opened.checkpoint, model, opened.workers, opened.memory_limit);
-    let subject = subject.map_err(Failure::usage)?.with_kv_type(opened.kv_type);
+    Ok(Some(resumed))
+}
+
+/// Asks everything that is open, writes the reports, prints the verdicts.
+fn ask(suite: &Suite, subject: &dyn Subject, resumed: Option<&Path>, choice: &RunChoice) -> Outcome {
+    let name = subject.identity().name;
     let bar = terminal::progress(0, "asking", choice.quiet);
     let begun = std::cell::Cell::new(false);
     let mut listener = |event: &Event| match event {
@@ -63,7 +79,7 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
             bar.set_length(*planned as u64);
             bar.set_position(*finished_before as u64);
             if !choice.quiet {
-                terminal::remark(&format!("run {run}: {planned} trials on {}", opened.name));
+                terminal::remark(&format!("run {run}: {planned} trials on {name}"));
             }
         }
         Event::Attempted { finished, .. } => bar.set_position(*finished as u64),
@@ -75,8 +91,8 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
         _ => {}
     };
     let finished = suite.run(
-        &subject,
-        resumed.as_deref().map_or(Destination::New(&choice.runs), Destination::Resume),
+        subject,
+        resumed.map_or(Destination::New(&choice.runs), Destination::Resume),
         Surroundings {
             clock: &clock::now,
             interrupted: &|| signals::interrupted().load(Ordering::SeqCst),
@@ -93,10 +109,11 @@ pub(crate) fn run_suite(mut suite: Suite, opened: Opened, choice: &RunChoice) ->
     let go_on = |failure: Failure| if begun.get() { failure.resumable() } else { failure };
     let finished = finished.map_err(|error| go_on(suite_failure(error)))?;
     if finished.verdicts.is_none() {
-        terminal::remark(&format!("interrupted; go on with --resume {}", finished.folder.display()));
+        let why = finished.limit.as_deref().unwrap_or("interrupted");
+        terminal::remark(&format!("{why}; go on with --resume {}", finished.folder.display()));
         return Ok(Exit::Interrupted);
     }
-    show(&finished.folder, lang, choice).map_err(go_on)?;
+    show(&finished.folder, choice.language.lang, choice).map_err(go_on)?;
     Ok(Exit::of_suite(finished.exit_code(choice.strict)))
 }
 
