@@ -27,7 +27,7 @@ pub(crate) fn subject(model: &str, choice: &EndpointChoice, runs: &Path, quiet: 
     if !Address::is_address(model) {
         return Ok(None);
     }
-    let subject = RemoteSubject::connect(client(model, choice)?, api(choice), choice.concurrency).map_err(failure)?;
+    let subject = RemoteSubject::connect(client(model, choice)?, api(choice), choice.concurrency).map_err(|error| failure(model, error))?;
     if !quiet {
         let facts: Vec<String> = subject.probed().facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         terminal::remark(&facts.join("\n"));
@@ -76,11 +76,11 @@ fn client(model: &str, choice: &EndpointChoice) -> Result<Client, Failure> {
 }
 
 /// An endpoint that cannot be probed is asked nothing.
-fn failure(error: SubjectError) -> Failure {
+fn failure(model: &str, error: SubjectError) -> Failure {
     let hint = match error.class {
         FailureClass::Connection | FailureClass::Timeout => "is the server running, and is the address right, `/v1` included?",
         FailureClass::RateLimited => "try again later, or with --requests-per-minute",
         _ => "`-m https://host/v1#model` names the endpoint and its model; `--api completions` asks base models",
     };
-    Failure::usage(error).hint(hint)
+    Failure::usage(anyhow::Error::new(error).context(format!("cannot ask `{model}`"))).hint(hint)
 }

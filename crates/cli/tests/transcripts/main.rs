@@ -1,5 +1,6 @@
 //! The binary as a user meets it: what is typed, what comes back, with which exit code, and what lies on the disk afterwards.
 
+mod asking;
 mod benching;
 mod desk;
 mod embedding;
