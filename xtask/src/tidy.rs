@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("text", &["checkpoint"]),
     ("quantize", &["model", "text", "checkpoint", "tensor"]),
     ("generate", &["model", "text", "mechanisms", "anatomy"]),
-    ("bench", &["model", "mechanisms", "stats"]),
+    ("bench", &["model", "mechanisms", "anatomy", "tensor", "stats"]),
     ("lens", &["anatomy", "mechanisms", "tensor"]),
     ("stats", &[]),
     ("subject", &["generate", "lens", "model", "text", "checkpoint", "anatomy", "mechanisms", "record", "endpoint"]),

@@ -2,6 +2,7 @@
 //!
 //! - [`Plan`]: which tests a command asks for; [`Test`] is one of them
 //! - [`Bench`]: a model and how it is measured; [`Bench::measure`] runs one test
+//! - [`Capture`]: what is watched meanwhile
 //! - [`Stopwatch`]: wall time and processor time of any piece of work
 //! - [`Machine`]: on what it was measured
 //! - [`growth`]: how time and memory grow with the length of a text
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod clock;
 pub mod growth;
 mod machine;
@@ -19,6 +21,7 @@ mod plan;
 mod speed;
 mod summary;
 
+pub use capture::Capture;
 pub use clock::{Spent, Stopwatch};
 pub use machine::Machine;
 pub use plan::{Plan, Test, Work};

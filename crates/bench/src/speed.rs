@@ -7,7 +7,8 @@ use glassbox_mechanisms::Workers;
 use glassbox_mechanisms::cache::{Cache, KvType, Pool};
 use glassbox_model::{Keeping, Model, ModelError, Rows, Windows};
 
-use crate::{BenchError, Machine, Spent, Stopwatch, Summary, Test, Work, machine};
+use crate::capture::Reduced;
+use crate::{BenchError, Capture, Machine, Spent, Stopwatch, Summary, Test, Work, machine};
 
 /// A model, and how it is measured.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct Bench<'a> {
     repetitions: usize,
     limit_bytes: u64,
     stop: &'a AtomicBool,
+    capture: Capture,
     filled: Option<Filled>,
     ids: RandomIds,
 }
@@ -44,6 +46,8 @@ pub struct Measured {
     pub peak_resident_bytes: Option<u64>,
     /// Bytes that a cache takes for the tokens of the test.
     pub cache_bytes: Option<u64>,
+    /// Bytes of statistics that went past the observer in one repetition.
+    pub statistics_bytes: u64,
 }
 
 impl Measured {
@@ -79,9 +83,14 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Self, BenchError> {
         let ids = RandomIds::new(model.blueprint().vocab);
-        let bench = Self { model, tests, repetitions, limit_bytes, stop, filled: None, ids };
+        let bench = Self { model, tests, repetitions, limit_bytes, stop, capture: Capture::None, filled: None, ids };
         tests.iter().try_for_each(|test| bench.empty_cache(test).map(drop))?;
         Ok(bench)
+    }
+
+    /// What the tests that follow watch.
+    pub fn watch(&mut self, capture: Capture) {
+        self.capture = capture;
     }
 
     /// Runs one test; `tick` is called after every repetition.
@@ -92,12 +101,15 @@ impl<'a> Bench<'a> {
     pub fn measure(&mut self, test: &Test, workers: &Workers, tick: &mut dyn FnMut()) -> Result<Measured, BenchError> {
         self.prepare(test, workers)?;
         let mut runs = Vec::with_capacity(self.repetitions);
+        let mut statistics_bytes = 0;
         for _ in 0..self.repetitions {
-            runs.push(self.repeat(test, workers)?);
+            let (spent, bytes) = self.repeat_watched(test, workers)?;
+            runs.push(spent);
+            statistics_bytes = bytes;
             tick();
         }
         let cache_bytes = self.model.cache_plan(test.tokens(), keeping(test)).bytes();
-        Ok(Measured { runs, peak_resident_bytes: machine::peak_resident_bytes(), cache_bytes })
+        Ok(Measured { runs, peak_resident_bytes: machine::peak_resident_bytes(), cache_bytes, statistics_bytes })
     }
 
     /// Computes the tokens before the test, unless the last test began with the same ones, and warms up: the whole prompt, or one token.
@@ -111,7 +123,7 @@ impl<'a> Bench<'a> {
             _ => {
                 let mut cache = self.empty_cache(test)?;
                 let ids = self.ids.take(test.depth);
-                self.read(&ids, Rows::None, &mut cache, workers)?;
+                self.read(&ids, Rows::None, &mut cache, workers, None)?;
                 Filled { kv_type: test.kv_type, depth: test.depth, cache }
             }
         };
@@ -130,31 +142,44 @@ impl<'a> Bench<'a> {
     ///
     /// As [`Bench::prepare`].
     pub fn repeat(&mut self, test: &Test, workers: &Workers) -> Result<Spent, BenchError> {
+        self.repeat_watched(test, workers).map(|(spent, _)| spent)
+    }
+
+    /// The same, and the bytes of statistics that were seen.
+    fn repeat_watched(&mut self, test: &Test, workers: &Workers) -> Result<(Spent, u64), BenchError> {
         let mut cache = match &self.filled {
             Some(filled) if filled.serves(test) => filled.cache.fork(),
             _ => return Err(BenchError::NotPrepared { test: test.to_string() }),
         };
-        self.run(test.work, &mut cache, workers)
+        self.run(test, &mut cache, workers)
     }
 
     /// The work, timed.
-    fn run(&mut self, work: Work, cache: &mut Cache, workers: &Workers) -> Result<Spent, BenchError> {
-        let ids = self.ids.take(work.tokens());
+    fn run(&mut self, test: &Test, cache: &mut Cache, workers: &Workers) -> Result<(Spent, u64), BenchError> {
+        let ids = self.ids.take(test.work.tokens());
+        let mut watching = (self.capture != Capture::None).then(|| Reduced::new(self.capture, test.tokens()));
         let watch = Stopwatch::start();
-        match work {
-            Work::Prompt(_) => self.read(&ids, Rows::Last, cache, workers)?,
+        match test.work {
+            Work::Prompt(_) => self.read(&ids, Rows::Last, cache, workers, watching.as_mut())?,
             Work::Generate(_) => {
                 for id in ids.chunks(1) {
-                    self.read(id, Rows::Last, cache, workers)?;
+                    self.read(id, Rows::Last, cache, workers, watching.as_mut())?;
                 }
             }
         }
-        Ok(watch.spent())
+        Ok((watch.spent(), watching.map_or(0, |watching| watching.bytes())))
     }
 
     /// Tokens go through, in the pieces in which the forward pass takes them through the layers anyway; the logits of `rows` of the last
     /// piece are computed.
-    fn read(&self, ids: &[u32], rows: Rows, cache: &mut Cache, workers: &Workers) -> Result<(), BenchError> {
+    fn read(
+        &self,
+        ids: &[u32],
+        rows: Rows,
+        cache: &mut Cache,
+        workers: &Workers,
+        mut watching: Option<&mut Reduced>,
+    ) -> Result<(), BenchError> {
         let pass_tokens = self.model.cache_plan(cache.capacity(), Keeping::default()).pass_tokens;
         let pieces = ids.chunks(pass_tokens.max(1));
         let last = pieces.len();
@@ -163,7 +188,10 @@ impl<'a> Bench<'a> {
                 return Err(BenchError::Interrupted);
             }
             let rows = if index + 1 == last { rows } else { Rows::None };
-            black_box(self.model.forward(piece, cache, rows, workers)?);
+            black_box(match &mut watching {
+                None => self.model.forward(piece, cache, rows, workers)?,
+                Some(watching) => self.model.forward_observed(piece, cache, rows, workers, *watching)?,
+            });
         }
         Ok(())
     }

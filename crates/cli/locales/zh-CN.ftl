@@ -175,11 +175,13 @@ cmd-bench-examples =
       glassbox bench -m model.gguf
       glassbox bench -m model.gguf -p 512,2048 -n 64 -d 0,2048 -t 1,2 -r 5
       glassbox bench -m model.gguf -p 0 -n 64 --kv-type f32,f16,q8_0 --json | jq .tests
+      glassbox bench -m model.gguf -p 2048 -n 0 --capture none,spans,all
       glassbox bench growth
 cmd-bench-prompt = 提示的词元数；0 表示不测
 cmd-bench-generate = 生成的词元数；0 表示不测
 cmd-bench-depth = 开始计时之前缓存里已有的词元数
 cmd-bench-kv_type = 缓存怎样存放键和值
+cmd-bench-capture = 同时观察什么：注意力每一行在 8 个片段上的份额、熵和距离，或者全部统计量
 cmd-bench-repetitions = 预热一次之后，每项测量的次数
 cmd-bench-paced = 从标准输入每次读一行测试名（`pp512`、`tg64 @ d2048`、`load`）并测一次：用于与另一个程序轮流测量
 cmd-bench-json = 输出一个 JSON 文档：每次测量、内存、机器

@@ -13,7 +13,7 @@ use glassbox_mechanisms::cache::KvType;
 use glassbox_quantize::Target;
 use glassbox_report::Lang;
 
-pub(crate) use self::bench::{Bench, BenchOther, Growth};
+pub(crate) use self::bench::{Bench, BenchOther, CaptureChoice, Growth};
 pub(crate) use self::endpoint::{ApiChoice, EndpointChoice};
 pub(crate) use self::score::Score;
 

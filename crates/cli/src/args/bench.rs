@@ -18,6 +18,7 @@ Examples:
   glassbox bench -m model.gguf
   glassbox bench -m model.gguf -p 512,2048 -n 64 -d 0,2048 -t 1,2 -r 5
   glassbox bench -m model.gguf -p 0 -n 64 --kv-type f32,f16,q8_0 --json | jq .tests
+  glassbox bench -m model.gguf -p 2048 -n 0 --capture none,spans,all
   glassbox bench growth")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Bench {
@@ -50,6 +51,9 @@ pub(crate) struct Bench {
     /// What meets quantised weights: `rounded` activations are bytes, fast, as in llama.cpp; `exact` ones stay as they are
     #[arg(long, value_name = "ACTIVATIONS", default_value = "rounded")]
     pub(crate) activations: ActivationChoice,
+    /// What is watched meanwhile: shares of 8 spans, entropy and distances of every row of attention, or all statistics
+    #[arg(long, value_name = "STATISTICS", default_value = "none", value_delimiter = ',', conflicts_with = "paced")]
+    pub(crate) capture: Vec<CaptureChoice>,
     /// Accept a configuration key that nothing reads, with the reason why it is harmless
     #[arg(long, value_name = "KEY=REASON")]
     pub(crate) allow_unread: Vec<String>,
@@ -59,6 +63,14 @@ pub(crate) struct Bench {
     /// Wait for a test a line on standard input (`pp512`, `tg64 @ d2048`, `load`) and run it once: to take turns with another program
     #[arg(long, conflicts_with_all = ["prompt", "generate", "depth", "repetitions", "json"])]
     pub(crate) paced: bool,
+}
+
+/// What is watched, by name.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CaptureChoice {
+    None,
+    Spans,
+    All,
 }
 
 /// What else can be measured.

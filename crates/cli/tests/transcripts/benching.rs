@@ -32,6 +32,28 @@ fn every_combination_is_measured_and_told_with_its_spread() {
 }
 
 #[test]
+fn what_is_watched_is_measured_beside_what_is_not_and_its_bytes_are_told_before() {
+    let desk = Desk::new();
+    let told = desk.run(&["bench", "-p", "70", "-n", "2", "-t", "2", "-r", "1", "--capture", "none,spans,all", "--json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let document: serde_json::Value = serde_json::from_str(&told.out).expect("JSON");
+    let tests = document["tests"].as_array().expect("a list");
+    let watched: Vec<_> = tests.iter().map(|test| (test["test"].as_str(), test["capture"].as_str())).collect();
+    let wanted = ["pp70", "tg2"].map(|test| ["none", "spans", "all"].map(|capture| (Some(test), Some(capture)))).concat();
+    assert_eq!(watched, wanted);
+    for test in tests {
+        let (tokens, numbers) = (test["prompt_tokens"].as_u64().zip(test["generated_tokens"].as_u64()), test["capture"].as_str());
+        let tokens = tokens.map(|(prompt, generated)| prompt + generated).expect("numbers");
+        let numbers =
+            [("none", 0), ("spans", 31), ("all", 81)].into_iter().find(|(name, _)| Some(*name) == numbers).expect("one of them").1;
+        let bytes = test["statistics_bytes"].as_u64().expect("a number");
+        assert_eq!(bytes % (4 * tokens * numbers.max(1)), 0, "{test}");
+        assert_eq!(bytes > 0, numbers > 0, "{test}");
+    }
+    assert!(told.err.contains("pp70: ") && told.err.contains("81 numbers for each token, layer and head"), "{told:?}");
+}
+
+#[test]
 fn a_person_reads_a_table_with_the_names_of_llama_bench() {
     let desk = Desk::new();
     let told = desk.run(&["bench", "-p", "5", "-n", "2", "-d", "3", "-t", "1", "-r", "1"]);

@@ -1,6 +1,6 @@
 //! What `bench` says: one JSON document, or tables.
 
-use glassbox_bench::{Machine, Measured, Summary, Test, Work};
+use glassbox_bench::{Capture, Machine, Measured, Summary, Test, Work};
 use serde::Serialize;
 
 use crate::args::{self, ActivationChoice, KernelChoice};
@@ -45,6 +45,8 @@ pub(super) struct Row {
     depth: usize,
     threads: usize,
     kv_type: &'static str,
+    /// What was watched.
+    capture: &'static str,
     tokens_per_second: Summary,
     /// Of every repetition, in the order in which they ran.
     repetitions: Vec<f64>,
@@ -52,6 +54,8 @@ pub(super) struct Row {
     processor_share: Option<f64>,
     peak_resident_bytes: Option<u64>,
     cache_bytes: Option<u64>,
+    /// That went past the observer in one repetition.
+    statistics_bytes: u64,
 }
 
 /// From nothing to the first token.
@@ -65,7 +69,7 @@ pub(super) struct Load {
 }
 
 impl Row {
-    pub(super) fn of(test: &Test, measured: &Measured, machine: &Machine) -> Option<Self> {
+    pub(super) fn of(test: &Test, capture: Capture, measured: &Measured, machine: &Machine) -> Option<Self> {
         let repetitions = measured.tokens_per_second(test);
         let (prompt_tokens, generated_tokens) = match test.work {
             Work::Prompt(tokens) => (tokens, 0),
@@ -78,11 +82,17 @@ impl Row {
             depth: test.depth,
             threads: test.threads,
             kv_type: test.kv_type.name(),
+            capture: match capture {
+                Capture::None => "none",
+                Capture::Spans => "spans",
+                Capture::All => "all",
+            },
             tokens_per_second: Summary::of(&repetitions)?,
             repetitions,
             processor_share: measured.processor_share(test, machine),
             peak_resident_bytes: measured.peak_resident_bytes,
             cache_bytes: measured.cache_bytes,
+            statistics_bytes: measured.statistics_bytes,
         })
     }
 }
@@ -132,13 +142,14 @@ pub(super) fn show(document: &Document) -> Result<(), Failure> {
     ]);
     terminal::print_table(about)?;
     if !document.tests.is_empty() {
-        let mut table = terminal::table(&["test", "threads", "kv", "t/s", "median", "min to max", "processor", "peak MiB"]);
+        let mut table = terminal::table(&["test", "threads", "kv", "watched", "t/s", "median", "min to max", "processor", "peak MiB"]);
         for row in &document.tests {
             let speed = row.tokens_per_second;
             table.add_row([
                 row.test.clone(),
                 row.threads.to_string(),
                 row.kv_type.to_owned(),
+                row.capture.to_owned(),
                 with_deviation(&speed),
                 format!("{:.2}", speed.median),
                 format!("{:.2} to {:.2}", speed.min, speed.max),

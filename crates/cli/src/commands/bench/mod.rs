@@ -7,13 +7,14 @@ mod paced;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 
-use glassbox_bench::{Bench, BenchError, Plan, Spent, Stopwatch, Summary, Test};
+use glassbox_bench::{Bench, BenchError, Capture, Plan, Spent, Stopwatch, Summary, Test};
 use glassbox_mechanisms::Workers;
 use glassbox_model::Rows;
 use indicatif::ProgressBar;
 
 use self::document::{Document, Load, Row};
-use crate::args::{self, ModelChoice};
+use crate::args::{self, CaptureChoice, ModelChoice};
+use crate::commands::models;
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, Opened};
 use crate::{Outcome, signals, terminal};
@@ -40,9 +41,20 @@ pub(crate) fn run(command: &args::Bench) -> Outcome {
     let context = opened.made_for();
     let tests = plan.tests(context)?;
     let mut document = Document::new(command, &opened);
-    let bar = terminal::progress((threads.len() + tests.len()) * repetitions, "load", false);
+    let captures: Vec<Capture> = command.capture.iter().map(|choice| capture(*choice)).collect();
+    for (capture, test) in captures.iter().flat_map(|capture| tests.iter().map(move |test| (capture, test))) {
+        if *capture != Capture::None {
+            let bytes = capture.bytes(opened.blueprint(), test.work.tokens());
+            terminal::remark(&format!(
+                "{test}: {} of statistics, {} numbers for each token, layer and head; reduced as they come to one sum a layer, head and number",
+                models::size(bytes),
+                capture.row_numbers()
+            ));
+        }
+    }
+    let bar = terminal::progress((threads.len() + tests.len() * captures.len()) * repetitions, "load", false);
     let outcome = Bench::new(opened.decoder()?, &tests, repetitions, opened.memory_limit, signals::interrupted())
-        .and_then(|mut bench| measure(&mut bench, &tests, &bar, &mut document));
+        .and_then(|mut bench| measure(&mut bench, &tests, &captures, &bar, &mut document));
     drop(opened);
     let outcome = outcome.map_err(Failure::from).and_then(|()| load(command, &threads, &bar, &mut document));
     bar.finish_and_clear();
@@ -66,6 +78,14 @@ fn threads(command: &args::Bench) -> Vec<usize> {
     }
 }
 
+fn capture(choice: CaptureChoice) -> Capture {
+    match choice {
+        CaptureChoice::None => Capture::None,
+        CaptureChoice::Spans => Capture::Spans,
+        CaptureChoice::All => Capture::All,
+    }
+}
+
 /// The model as the other commands would be given it.
 fn choice(command: &args::Bench, threads: usize) -> ModelChoice {
     ModelChoice {
@@ -79,15 +99,24 @@ fn choice(command: &args::Bench, threads: usize) -> ModelChoice {
 }
 
 /// Every test, with workers that live as long as the number of threads stays the same.
-fn measure(bench: &mut Bench<'_>, tests: &[Test], bar: &ProgressBar, document: &mut Document) -> Result<(), BenchError> {
+fn measure(
+    bench: &mut Bench<'_>,
+    tests: &[Test],
+    captures: &[Capture],
+    bar: &ProgressBar,
+    document: &mut Document,
+) -> Result<(), BenchError> {
     let mut workers = Workers::inline();
     for test in tests {
         if workers.threads() != test.threads {
             workers = Workers::new(test.threads);
         }
         bar.set_message(test.to_string());
-        let measured = bench.measure(test, &workers, &mut || bar.inc(1))?;
-        document.tests.extend(Row::of(test, &measured, &document.machine));
+        for capture in captures {
+            bench.watch(*capture);
+            let measured = bench.measure(test, &workers, &mut || bar.inc(1))?;
+            document.tests.extend(Row::of(test, *capture, &measured, &document.machine));
+        }
     }
     Ok(())
 }
