@@ -2,11 +2,14 @@
 
 import statistics
 
+from rows import all_rows
+
 TEXTS = {
     "en": {
         "book": "book/src", "title": "Measured",
         "made": "`make bench` made this page ([how, and how to read it](../speed.md)): {machine}; {when}; glassbox {commits}; {versions}; "
                 "{pairs} turns a row; keys and values as {kv_types} (GGUF files).",
+        "some": "{measured} of {all} rows are measured; the others have no number.",
         "interval": "A ratio over 1 means that glassbox is faster. In brackets the interval that holds the median ratio with {level:.0%}.",
         "busy": "In the median row threads got only {share:.0%} of their processors: other work ran on the machine, and the column by processor "
                 "time is the one to trust.",
@@ -18,6 +21,7 @@ TEXTS = {
         "book": "book/zh/src", "title": "实测",
         "made": "本页由 `make bench` 生成（[怎样测、怎样读](../speed.md)）：{machine}；{when}；glassbox {commits}；{versions}；"
                 "每行轮流 {pairs} 次；键和值存为 {kv_types}（GGUF 文件）。",
+        "some": "{all} 行中测了 {measured} 行；其余没有数字。",
         "interval": "比值大于 1 表示 glassbox 更快。方括号里的区间以 {level:.0%} 的概率包含比值的中位数。",
         "busy": "在居中的一行里，各线程只得到了处理器时间的 {share:.0%}：机器上还有别的工作，应以按处理器时间的一列为准。",
         "head": ["模型", "测试", "线程", "对手", "对手的速度", "glassbox", "比值", "按处理器时间", "必须", "目标"],
@@ -41,7 +45,11 @@ def page(names, results, language):
         commits=every(lambda row: f"{row['glassbox']['commit']} (SHA-256 {row['glassbox']['sha256'][:12]}…)"), versions=", ".join(versions),
         pairs=every(lambda row: str(row["pairs"])), kv_types=every(lambda row: row["kv_type"]),
     )
-    told = [f"# {texts['title']}", "", made, "", texts["interval"].format(level=min(line["level"] for line in lines)), ""]
+    told = [f"# {texts['title']}", "", made, ""]
+    whole = len(list(all_rows()))
+    if len(rows) < whole:
+        told += [texts["some"].format(measured=len(rows), all=whole), ""]
+    told += [texts["interval"].format(level=min(line["level"] for line in lines)), ""]
     share = statistics.median(line[side] for line in lines if not line["neighbour"] for side in ("peer_share", "glassbox_share")) \
         if any(not line["neighbour"] for line in lines) else 1.0
     if share < 0.9:
