@@ -49,6 +49,14 @@ fn harmless(text: &str) -> String {
     text.chars().map(picture).collect()
 }
 
+/// The beginning of a text for a column of a table, its spaces and control characters made visible.
+pub(crate) fn excerpt(text: &str) -> String {
+    const CHARACTERS: usize = 48;
+    let begin: String = text.chars().take(CHARACTERS).collect();
+    let more = if begin.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", glassbox_text::visible(&begin))
+}
+
 /// A table without lines; no header where `header` is empty.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

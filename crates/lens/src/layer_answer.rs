@@ -1,3 +1,5 @@
+use glassbox_mechanisms::softmax::log_partition;
+
 use crate::NextTokens;
 
 /// What a layer's residual stream would answer, were it the last (the logit lens; nostalgebraist 2020).
@@ -25,7 +27,11 @@ impl LayerAnswer {
     #[must_use]
     pub fn of(logits: &[f32], end: &[f32], token: u32, count: usize) -> Self {
         assert_eq!(logits.len(), end.len(), "both rows are of one vocabulary");
-        let (q, p) = (log_probabilities(logits), log_probabilities(end));
+        let of_row = |row: &[f32]| {
+            let log_partition = log_partition(row);
+            row.iter().map(|logit| f64::from(*logit) - log_partition).collect::<Vec<f64>>()
+        };
+        let (q, p) = (of_row(logits), of_row(end));
         let of_token = logits[token as usize];
         let before = |(id, logit): &(u32, &f32)| **logit > of_token || **logit == of_token && *id < token;
         let rank = 1 + (0_u32..).zip(logits).filter(before).count();
@@ -34,14 +40,6 @@ impl LayerAnswer {
         let kl_to_end_nats = p.iter().zip(&q).map(term).sum();
         Self { next: NextTokens::of(logits, count), rank, log_probability: q[token as usize], kl_to_end_nats }
     }
-}
-
-/// `ln softmax(logits)`: [vocab]
-fn log_probabilities(logits: &[f32]) -> Vec<f64> {
-    let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    let shifted: Vec<f64> = logits.iter().map(|logit| f64::from(*logit) - largest).collect();
-    let log_sum = shifted.iter().map(|shifted| shifted.exp()).sum::<f64>().ln();
-    shifted.into_iter().map(|shifted| shifted - log_sum).collect()
 }
 
 #[cfg(test)]

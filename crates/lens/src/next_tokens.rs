@@ -1,3 +1,4 @@
+use glassbox_mechanisms::softmax::log_partition;
 use serde::Serialize;
 
 /// One candidate for the next token.
@@ -24,11 +25,10 @@ impl NextTokens {
     /// The `count` best of `logits` [vocab].
     #[must_use]
     pub fn of(logits: &[f32], count: usize) -> Self {
-        let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-        let weights = || logits.iter().map(|logit| f64::from(*logit) - largest);
-        let sum: f64 = weights().map(f64::exp).sum();
-        let log_sum = sum.ln();
-        let entropy_nats = -weights().map(|shifted| (shifted - log_sum).exp() * (shifted - log_sum).max(-1e30)).sum::<f64>();
+        let log_partition = log_partition(logits);
+        let log_probability = |logit: f32| f64::from(logit) - log_partition;
+        // An impossible token has no part: 0 ln 0 is 0.
+        let entropy_nats = -logits.iter().map(|logit| log_probability(*logit)).map(|log| log.exp() * log.max(-1e30)).sum::<f64>();
         let mut order: Vec<u32> = (0_u32..).take(logits.len()).collect();
         let better = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
         if count < order.len() {
@@ -36,7 +36,6 @@ impl NextTokens {
             order.truncate(count);
         }
         order.sort_unstable_by(better);
-        let log_probability = |logit: f32| f64::from(logit) - largest - log_sum;
         let candidate = |id: u32| {
             let logit = logits[id as usize];
             NextToken { id, logit, log_probability: log_probability(logit) }

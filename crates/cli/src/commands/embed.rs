@@ -2,7 +2,7 @@
 
 use glassbox_mechanisms::cache::KvType;
 use glassbox_model::{SentenceRecipe, cosine};
-use glassbox_text::{Specials, Tokenizer, visible};
+use glassbox_text::{Specials, Tokenizer};
 use serde::Serialize;
 
 use crate::args::{ActivationChoice, Embed, ModelChoice};
@@ -114,8 +114,6 @@ fn embed(opened: &Opened, tokenizer: &Tokenizer, recipe: &SentenceRecipe, text: 
 fn show(opened: &Opened, recipe: &SentenceRecipe, embeddings: &[Embedding]) -> Result<(), Failure> {
     /// Numbers of a vector in a table; all are in the document of `--json`.
     const NUMBERS: usize = 4;
-    /// Characters of a text.
-    const CHARACTERS: usize = 48;
     let pooling: Vec<&str> = recipe.poolings.iter().map(|pooling| pooling.name()).collect();
     let length = if recipe.unit_length { ", of length 1" } else { "" };
     terminal::print(&format!("{}: {}\n", opened.name, opened.description()))?;
@@ -127,11 +125,12 @@ fn show(opened: &Opened, recipe: &SentenceRecipe, embeddings: &[Embedding]) -> R
     let mut table = terminal::table(&["", "tokens", "vector", "text"]);
     for (index, embedding) in embeddings.iter().enumerate() {
         let numbers: Vec<String> = embedding.vector.iter().take(NUMBERS).map(|number| format!("{number:+.4}")).collect();
-        let mut text: String = embedding.text.chars().take(CHARACTERS).collect();
-        if text.len() < embedding.text.len() {
-            text.push('…');
-        }
-        table.add_row([(index + 1).to_string(), embedding.ids.len().to_string(), format!("{} …", numbers.join(" ")), visible(&text)]);
+        table.add_row([
+            (index + 1).to_string(),
+            embedding.ids.len().to_string(),
+            format!("{} …", numbers.join(" ")),
+            terminal::excerpt(&embedding.text),
+        ]);
     }
     terminal::print_table(table)?;
     if embeddings.len() > MOST_SHOWN {

@@ -1,7 +1,7 @@
 //! `inspect --layers`: what each layer would answer, and what each part of the model gave to the answer.
 
 use glassbox_anatomy::Site;
-use glassbox_lens::{LastRow, LayerAnswer};
+use glassbox_lens::{LastRow, LayerAnswer, NextTokens};
 use glassbox_model::{HeadParts, LogitDirection, Model, Rows};
 use glassbox_text::{Continuation, Specials, visible};
 use serde::Serialize;
@@ -97,7 +97,7 @@ pub(crate) fn run(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(
     let layers = model.blueprint().layers.len();
     let answer = match &command.answer {
         Some(text) => first_token(command, opened, prompt, text)?,
-        None => LayerAnswer::of(&logits, &logits, 0, 1).next.top[0].id,
+        None => NextTokens::of(&logits, 1).top[0].id,
     };
     let against = command.against.as_ref().map(|text| first_token(command, opened, prompt, text)).transpose()?;
 

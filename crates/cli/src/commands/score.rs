@@ -1,7 +1,7 @@
 //! `score`: how probable a model finds texts that are given.
 
 use glassbox_model::Windows;
-use glassbox_text::{Continuation, Specials, visible};
+use glassbox_text::{Continuation, Specials};
 use serde::Serialize;
 
 use crate::args::Score;
@@ -117,15 +117,9 @@ fn tokens(command: &Score, opened: &Opened, text: &str) -> Result<Continuation, 
 }
 
 fn show(opened: &Opened, scored: &[Scored]) -> Result<(), Failure> {
-    /// Characters of a text.
-    const CHARACTERS: usize = 48;
     terminal::print(&format!("{}: {}\n\n", opened.name, opened.description()))?;
     let mut table = terminal::table(&["text", "tokens", "ln p", "perplexity", "share", "note"]);
     for one in scored {
-        let mut text: String = one.text.chars().take(CHARACTERS).collect();
-        if text.len() < one.text.len() {
-            text.push('…');
-        }
         let first_unknown = one.tokens.first().is_some_and(|token| token.log_probability.is_none());
         let note = match (one.tokenised_apart, first_unknown) {
             (true, _) => "tokenised apart from the context",
@@ -133,7 +127,7 @@ fn show(opened: &Opened, scored: &[Scored]) -> Result<(), Failure> {
             (false, false) => "",
         };
         table.add_row([
-            visible(&text),
+            terminal::excerpt(&one.text),
             one.tokens.len().to_string(),
             format!("{:.4}", one.log_probability),
             format!("{:.3}", one.perplexity),

@@ -37,13 +37,18 @@ pub fn log_sum_exp(kernels: Kernels, scores: &[f32]) -> f32 {
 /// Natural logarithm of the probability at temperature 1 that `logits` [vocab] give to token `id`; at most 0, and none where there is no
 /// such token.
 ///
-/// `logit - max - ln Σ exp(logit' - max)`: one pass over the row, without the order of the others.
+/// `logit - ln Σ exp(logit')`: one pass over the row, without the order of the others.
 #[must_use]
 pub fn log_probability(logits: &[f32], id: u32) -> Option<f64> {
+    logits.get(id as usize).map(|logit| f64::from(*logit) - log_partition(logits))
+}
+
+/// `ln Σ exp(logit)` of a row of logits [vocab] in double precision: a logit less this is the logarithm of its probability.
+#[must_use]
+pub fn log_partition(logits: &[f32]) -> f64 {
     // Differences of f32 numbers are rounded; in f64 they are not.
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    let sum: f64 = logits.iter().map(|logit| (f64::from(*logit) - largest).exp()).sum();
-    logits.get(id as usize).map(|logit| f64::from(*logit) - largest - sum.ln())
+    largest + logits.iter().map(|logit| (f64::from(*logit) - largest).exp()).sum::<f64>().ln()
 }
 
 /// Bends scores softly into `(-cap, cap)`: `s' = cap tanh(s / cap)`. A cap of 0 is off.
