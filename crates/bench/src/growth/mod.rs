@@ -30,6 +30,8 @@ pub enum Unit {
 pub struct Curve {
     /// Its name.
     pub name: &'static str,
+    /// Of what it is.
+    of: Of,
     /// What is measured, in words.
     pub what: &'static str,
     /// The powers of `n` between which the theory puts it; the larger is that of the leading term.
@@ -39,6 +41,15 @@ pub struct Curve {
     /// Lengths in tokens, rising.
     lengths: &'static [usize],
     measure: Measure,
+}
+
+/// Of what a curve is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// Attention or a cache alone, at any length.
+    Attention,
+    /// The whole model, within its context.
+    Model,
 }
 
 /// How a point comes about.
@@ -85,6 +96,7 @@ const ROUNDS: usize = 3;
 pub const CURVES: &[Curve] = &[
     Curve {
         name: "attention-uncached",
+        of: Of::Attention,
         what: "attention of all steps that generate n tokens, everything computed again at every step",
         theory: (3, 3),
         unit: Unit::Seconds,
@@ -93,6 +105,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "attention-cached",
+        of: Of::Attention,
         what: "attention of all steps that generate n tokens, keys and values kept",
         theory: (2, 2),
         unit: Unit::Seconds,
@@ -101,6 +114,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "generation-uncached",
+        of: Of::Model,
         what: "the whole model, n tokens generated, everything computed again at every step; 2 for matrices, 3 for attention",
         theory: (2, 3),
         unit: Unit::Seconds,
@@ -109,6 +123,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "generation-cached",
+        of: Of::Model,
         what: "the whole model, n tokens generated, keys and values kept; 1 for matrices, 2 for attention",
         theory: (1, 2),
         unit: Unit::Seconds,
@@ -117,6 +132,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "textbook-time",
+        of: Of::Attention,
         what: "attention of n tokens with the whole matrix of scores",
         theory: (2, 2),
         unit: Unit::Seconds,
@@ -125,6 +141,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "tiled-time",
+        of: Of::Attention,
         what: "attention of n tokens in tiles",
         theory: (2, 2),
         unit: Unit::Seconds,
@@ -133,6 +150,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "textbook-memory",
+        of: Of::Attention,
         what: "memory of attention of n tokens with the whole matrix of scores",
         theory: (2, 2),
         unit: Unit::Bytes,
@@ -141,6 +159,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "tiled-memory",
+        of: Of::Attention,
         what: "memory of attention of n tokens in tiles, with their queries, keys and values",
         theory: (1, 1),
         unit: Unit::Bytes,
@@ -149,6 +168,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "uncached-memory",
+        of: Of::Model,
         what: "memory of the whole model's last step that generates token n, everything computed again",
         theory: (1, 1),
         unit: Unit::Bytes,
@@ -157,6 +177,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "cached-memory",
+        of: Of::Model,
         what: "cache of the whole model after n tokens, f32",
         theory: (1, 1),
         unit: Unit::Bytes,
@@ -165,6 +186,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "cache-mha",
+        of: Of::Attention,
         what: "cache of n tokens, 32 key-value heads of 128 for 32 query heads, one layer, f16",
         theory: (1, 1),
         unit: Unit::Bytes,
@@ -173,6 +195,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "cache-gqa",
+        of: Of::Attention,
         what: "the same with 8 key-value heads, a quarter of them",
         theory: (1, 1),
         unit: Unit::Bytes,
@@ -181,6 +204,7 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "cache-mqa",
+        of: Of::Attention,
         what: "the same with 1 key-value head, one of 32",
         theory: (1, 1),
         unit: Unit::Bytes,
@@ -217,7 +241,7 @@ impl Curve {
             work(model, 1, &workers)?;
         }
         let before = crate::machine::resident_bytes();
-        let lengths = || self.lengths.iter().copied().filter(|n| *n <= model.blueprint().context || !self.is_of_the_model());
+        let lengths = || self.lengths.iter().copied().filter(|n| self.of == Of::Attention || *n <= model.blueprint().context);
         let mut points = Vec::new();
         let rounds = if matches!(self.measure, Measure::Time(_)) { ROUNDS } else { 1 };
         for n in (0..rounds).flat_map(|_| lengths()) {
@@ -246,10 +270,6 @@ impl Curve {
     #[must_use]
     pub const fn points(&self) -> usize {
         if matches!(self.measure, Measure::Time(_)) { ROUNDS * self.lengths.len() } else { self.lengths.len() }
-    }
-
-    fn is_of_the_model(&self) -> bool {
-        ["generation-uncached", "generation-cached", "uncached-memory", "cached-memory"].contains(&self.name)
     }
 }
 
