@@ -1,8 +1,9 @@
 use glassbox_mechanisms::Workers;
 use glassbox_model::{Model, ModelError};
-use glassbox_text::{StreamDecoder, StreamFrom, Tokenizer};
+use glassbox_text::Tokenizer;
 
-use crate::{Sampler, Sampling, SamplingError, Session, StopStrings};
+use crate::answering::{Answering, check_finite};
+use crate::{Sampling, SamplingError, Session};
 
 /// What a generation is to do.
 #[derive(Clone, Debug)]
@@ -92,16 +93,8 @@ pub struct Generation<'a> {
     workers: &'a Workers,
     session: &'a mut Session,
     tokenizer: &'a Tokenizer,
-    decoder: StreamDecoder,
-    sampler: Sampler,
-    stop: StopStrings,
-    settings: &'a Settings,
+    answering: Answering,
     logits: Vec<f32>,
-    /// Prompt and answer.
-    ids: Vec<u32>,
-    prompt_tokens: usize,
-    text: String,
-    ended: Option<FinishReason>,
 }
 
 impl<'a> Generation<'a> {
@@ -116,30 +109,16 @@ impl<'a> Generation<'a> {
         workers: &'a Workers,
         session: &'a mut Session,
         prompt: &[u32],
-        settings: &'a Settings,
+        settings: &Settings,
     ) -> Result<Self, GenerationError> {
-        let context_tokens = session.ids().len() + session.room();
+        let context_tokens = session.capacity();
         if prompt.len() >= context_tokens {
             return Err(GenerationError::PromptTooLong { prompt_tokens: prompt.len(), context_tokens });
         }
-        let sampler = Sampler::new(settings.sampling.clone())?;
+        let answering = Answering::new(tokenizer, prompt, context_tokens, settings)?;
         let logits = session.prompt(model, prompt, workers)?;
         check_finite(&logits, prompt.len())?;
-        Ok(Self {
-            model,
-            workers,
-            session,
-            tokenizer,
-            decoder: StreamDecoder::new(tokenizer, StreamFrom::Continuation),
-            sampler,
-            stop: StopStrings::new(&settings.stop),
-            settings,
-            logits,
-            ids: prompt.to_vec(),
-            prompt_tokens: prompt.len(),
-            text: String::new(),
-            ended: None,
-        })
+        Ok(Self { model, workers, session, tokenizer, answering, logits })
     }
 
     /// The logits [vocab] after the last token read: before the first step those of the first token of the answer, whatever it is.
@@ -154,57 +133,19 @@ impl<'a> Generation<'a> {
     ///
     /// Where the forward pass fails or gives a logit that is no finite number.
     pub fn next_step(&mut self) -> Result<Option<Step>, GenerationError> {
-        if self.ended.is_some() {
+        if self.answering.ended().is_some() {
             return Ok(None);
         }
-        let answered = self.ids.len() - self.prompt_tokens;
-        // The last token's key is stored with the next one, so prompt and answer together fill the context exactly.
-        let stored = self.session.ids().len() < self.ids.len();
-        if answered >= self.settings.max_tokens {
-            self.ended = Some(FinishReason::MaxTokens);
-            return Ok(None);
-        }
-        if self.session.room() <= usize::from(stored) {
-            self.ended = Some(FinishReason::ContextFull);
-            return Ok(None);
-        }
-        if stored {
-            let last = *self.ids.last().expect("a token that is not yet stored was chosen");
+        if let Some(&last) = self.answering.ids().get(self.session.ids().len()) {
             self.logits = self.session.push(self.model, last, self.workers)?;
-            check_finite(&self.logits, self.ids.len())?;
         }
-        let id = self.sampler.next(&self.logits, &self.ids);
-        if self.settings.end_ids.contains(&id) {
-            self.ended = Some(FinishReason::EndToken);
-            return Ok(None);
-        }
-        self.ids.push(id);
-        let text = self.stop.push(&self.decoder.push(self.tokenizer, id));
-        if self.stop.stopped() {
-            self.ended = Some(FinishReason::StopString);
-        }
-        self.text.push_str(&text);
-        Ok(Some(Step { id, text, logits: self.logits.clone() }))
+        let chosen = self.answering.choose(self.tokenizer, &self.logits)?;
+        Ok(chosen.map(|chosen| Step { id: chosen.id, text: chosen.text, logits: self.logits.clone() }))
     }
 
     /// The answer, and the text that was still held back at its end.
     #[must_use]
-    pub fn finish(mut self) -> (Answer, String) {
-        let mut held = String::new();
-        if !self.stop.stopped() {
-            held = self.stop.push(&self.decoder.finish());
-            held.push_str(&self.stop.finish());
-        }
-        self.text.push_str(&held);
-        let ids = self.ids.split_off(self.prompt_tokens);
-        (Answer { text: self.text, ids, finish_reason: self.ended.unwrap_or(FinishReason::MaxTokens) }, held)
-    }
-}
-
-/// Refuses a row from which nothing can be chosen: a sampler would give some token all the same.
-fn check_finite(logits: &[f32], tokens: usize) -> Result<(), GenerationError> {
-    match logits.iter().position(|logit| !logit.is_finite()) {
-        Some(token) => Err(GenerationError::NotFinite { tokens, token, value: logits[token] }),
-        None => Ok(()),
+    pub fn finish(self) -> (Answer, String) {
+        self.answering.finish()
     }
 }

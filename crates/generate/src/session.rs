@@ -74,9 +74,15 @@ impl Session {
     }
 
     /// Keeps of the tokens held those that `prompt` begins with, but not its last one, because that one's logits are wanted.
-    pub(crate) fn keep_shared(&mut self, prompt: &[u32]) {
+    pub fn keep_shared(&mut self, prompt: &[u32]) {
+        self.truncate(self.shared(prompt));
+    }
+
+    /// How many tokens of `prompt` need not be computed: those with which the tokens held begin too, but not its last one.
+    #[must_use]
+    pub fn shared(&self, prompt: &[u32]) -> usize {
         let shared = self.ids.iter().zip(prompt).take_while(|(held, wanted)| held == wanted).count();
-        self.truncate(shared.min(prompt.len().saturating_sub(1)));
+        shared.min(prompt.len().saturating_sub(1))
     }
 
     /// Makes the session hold exactly `prompt`, computed afresh under the eyes of `observer`; gives the logits of `rows`.
