@@ -22,6 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("suite", &["subject", "record", "stats"]),
     ("report", &["record"]),
+    ("server", &["generate", "lens", "mechanisms", "model", "text"]),
     ("testkit", &["tensor", "anatomy"]),
 ];
 

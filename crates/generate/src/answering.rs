@@ -69,8 +69,11 @@ impl Answering {
             return Ok(None);
         }
         self.ids.push(id);
+        // Bytes that waited for the rest of their character, and get something else, stand before this token as U+FFFD.
+        let goes_on = tokenizer.token_bytes(id).first().is_some_and(|byte| (0x80..0xc0).contains(byte));
+        let broken = if goes_on { 0 } else { String::from_utf8_lossy(self.decoder.pending()).chars().count() };
+        let start = self.decoded_characters + broken;
         let decoded = self.decoder.push(tokenizer, id);
-        let start = self.decoded_characters;
         self.decoded_characters += decoded.chars().count();
         let text = self.stop.push(&decoded);
         self.text.push_str(&text);
