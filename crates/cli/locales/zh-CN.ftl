@@ -82,6 +82,25 @@ cmd-score-chat = 上文是对话中用户的话，续文是回答
 cmd-score-continuations = 要评分的文字；只给 `-` 表示把标准输入读作一段文字
 cmd-score-json = 输出一个 JSON 文档，包含每个词元
 
+cmd-serve = 按 OpenAI 接口向客户端提供一个模型
+cmd-serve-examples =
+    示例：
+      glassbox serve                                             内置模型，地址 http://127.0.0.1:4747/v1
+      glassbox serve -m model.gguf --name my-model --slots 8
+      glassbox test evidence -m "http://127.0.0.1:4747/v1#specimen"   在另一个终端里用测试集测试它
+      curl http://127.0.0.1:4747/v1/completions -H "Content-Type: application/json" -d '{"{"}"prompt": "Once", "max_tokens": 8{"}"}'
+
+    提供 POST /v1/chat/completions 和 /v1/completions（一次给出或流式，可带对数概率），GET /v1/models，GET /health。
+    不支持的字段会被拒绝，绝不悄悄丢掉。无论同时还有什么请求，一个回答的每一位都相同。
+cmd-serve-host = 监听的地址；超出本机时必须设密钥
+cmd-serve-port = 端口；0 表示任取一个空闲端口
+cmd-serve-name = 客户端用来指名模型的名字；默认是文件或文件夹的名字
+cmd-serve-context = 提示与回答合计的词元数；默认是模型设计的长度，最多 8192
+cmd-serve-slots = 同时生成多少个回答
+cmd-serve-queue = 此外最多有多少个回答排队；再多就以 429 拒绝
+cmd-serve-key_env = 存放密钥的环境变量，客户端必须发送它；未设置则不要求密钥
+cmd-serve-json = 以一个 JSON 文档给出地址
+
 cmd-embed = 用编码器给出文字的向量，以及它们有多相似
 cmd-embed-examples =
     示例：

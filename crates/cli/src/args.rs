@@ -3,6 +3,7 @@
 mod bench;
 mod endpoint;
 mod score;
+mod serve;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use glassbox_report::Lang;
 pub(crate) use self::bench::{Bench, BenchOther, CaptureChoice, Growth};
 pub(crate) use self::endpoint::{ApiChoice, EndpointChoice};
 pub(crate) use self::score::Score;
+pub(crate) use self::serve::Serve;
 
 /// Open the box: run, watch, test and explain language models on a CPU
 #[derive(Parser, Debug)]
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     /// Run a suite against a model and give verdicts
     #[command(visible_alias = "eval")]
     Test(Test),
+    /// Serve a model to clients of the OpenAI interface
+    Serve(Serve),
     /// Run the built-in suite on the built-in model
     Demo(Demo),
     /// Make the reports of a finished run again, without the model

@@ -29,6 +29,7 @@ fn main() -> std::process::ExitCode {
         Command::Embed(command) => commands::embed::run(&command),
         Command::Inspect(command) => commands::inspect::run(&command),
         Command::Test(command) => commands::test::run(&command),
+        Command::Serve(command) => commands::serve::run(&command),
         Command::Demo(command) => commands::demo::run(&command),
         Command::Report(command) => commands::report::run(&command),
         Command::Models(command) => commands::models::run(&command),

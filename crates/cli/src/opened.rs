@@ -9,7 +9,8 @@ use glassbox_generate::Session;
 use glassbox_mechanisms::cache::{KvType, Pool};
 use glassbox_mechanisms::{Kernels, Workers};
 use glassbox_model::{Activations, Blueprint, Encoder, Keeping, Model, ModelError, Rows, Windows};
-use glassbox_record::{PromptSpan, TokenText};
+use glassbox_record::{Digest, PromptSpan, TokenText};
+use glassbox_server::Offer;
 use glassbox_text::{ChatTemplate, Message, Piece, Prompt, RenderOptions, Specials, Tokenizer};
 
 use crate::args::{ActivationChoice, KernelChoice, ModelChoice};
@@ -194,6 +195,30 @@ impl Opened {
                 Ok(session.prompt_observed(model, ids, rows, &self.workers, observer)?)
             }
         }
+    }
+
+    /// The model as a server offers it, as `name`, for prompts and answers of `context` tokens together.
+    pub(crate) fn into_offer(self, name: String, context: usize) -> Result<Offer, Failure> {
+        let label = self.checkpoint.label().to_owned();
+        let model = match self.engine {
+            Engine::Decoder(model) => model,
+            Engine::Encoder(encoder) => return Err(ModelError::NoDecoder { family: encoder.blueprint().family, file: label }.into()),
+        };
+        let tokenizer = self.tokenizer?;
+        let template = match ChatTemplate::open(&self.checkpoint, None) {
+            Ok(template) => Some(template),
+            Err(glassbox_text::Error::NoTemplate { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        tokenizer.check_fits(model.blueprint().vocab)?;
+        let facts = [
+            self.checkpoint.content_hash(),
+            self.checkpoint.settings_hash()?,
+            template.as_ref().map_or_else(String::new, |template| template.hash().to_owned()),
+            format!("{:?} {:?} {} {context}", model.kernels(), model.activations(), self.kv_type),
+        ];
+        let fingerprint = format!("glassbox-{:.16}", Digest::of_bytes(facts.join("\n").as_bytes()).as_hex());
+        Ok(Offer { name, model, tokenizer, template, workers: self.workers, fingerprint, kv_type: self.kv_type, context })
     }
 
     /// An empty session for up to `context` tokens.

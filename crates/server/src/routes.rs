@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -87,7 +87,9 @@ async fn admit(State(house): State<House>, request: Request, next: Next) -> Resp
     if request.method() == Method::POST && !is_json(headers) {
         return Refusal::status(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wanted `Content-Type: application/json`").into_response();
     }
-    next.run(request).await
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(header::SERVER, HeaderValue::from_static(concat!("glassbox/", env!("CARGO_PKG_VERSION"))));
+    response
 }
 
 /// Whether a header that names a host names this machine; one that is absent is no stranger's.

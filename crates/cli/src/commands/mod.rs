@@ -14,5 +14,6 @@ pub(crate) mod quantize;
 pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod score;
+pub(crate) mod serve;
 pub(crate) mod sites;
 pub(crate) mod test;

@@ -11,10 +11,11 @@ pub(crate) struct Desk {
 }
 
 /// Variables of the machine that would change what a command does.
-const OUTSIDE: [&str; 16] = [
+const OUTSIDE: [&str; 17] = [
     "GLASSBOX_MODEL",
     "GLASSBOX_THREADS",
     "GLASSBOX_LANG",
+    "GLASSBOX_SERVER_KEY",
     "HF_HUB_CACHE",
     "HUGGINGFACE_HUB_CACHE",
     "HF_HOME",

@@ -2,10 +2,11 @@
 
 use crate::desk::{Desk, told};
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 17] = [
     &["generate"],
     &["inspect"],
     &["score"],
+    &["serve"],
     &["test"],
     &["demo"],
     &["report"],

@@ -13,5 +13,6 @@ mod pulling;
 mod quantizing;
 mod refusing;
 mod scoring;
+mod serving;
 mod testing;
 mod writing;

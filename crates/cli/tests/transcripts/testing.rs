@@ -61,7 +61,7 @@ pub(crate) fn put_items(desk: &Desk, count: usize) {
 }
 
 /// A desk with a suite of `count` items and these gates.
-fn desk_with(count: usize, gates: &str) -> Desk {
+pub(crate) fn desk_with(count: usize, gates: &str) -> Desk {
     let desk = Desk::new();
     put_items(&desk, count);
     desk.put("suite.yaml", suite(gates));
@@ -69,12 +69,12 @@ fn desk_with(count: usize, gates: &str) -> Desk {
 }
 
 /// Nobody knows the answers by heart: every closed-book answer is wrong, whatever the model.
-const PASSES: &str = "- {metric: closed_book_accuracy, max: 0.9}";
+pub(crate) const PASSES: &str = "- {metric: closed_book_accuracy, max: 0.9}";
 const FAILS: &str = "- {metric: closed_book_accuracy, min: 0.9}";
 /// With few items the interval reaches from 0 far enough to hold this threshold.
 const OPEN: &str = "- {metric: closed_book_accuracy, max: 0.2}";
 
-fn folder_of(desk: &Desk) -> String {
+pub(crate) fn folder_of(desk: &Desk) -> String {
     let runs = std::fs::read_dir(desk.path("runs")).expect("there are runs");
     let names = runs.map(|run| run.expect("readable").file_name().to_string_lossy().into_owned());
     // Two runs may begin in the same second; the manifest knows the order.
