@@ -12,7 +12,7 @@ mod site;
 mod tap;
 
 pub use at::At;
-pub use observer::{Asks, Interest, Observer, Off};
+pub use observer::{Asks, Hides, Interest, Observer, Off};
 pub use pattern::{PatternError, SitePattern};
 pub use site::{Scope, Site};
 pub use tap::Tap;

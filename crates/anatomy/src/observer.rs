@@ -32,6 +32,15 @@ pub struct Asks<'a> {
     pub logit: Option<u32>,
 }
 
+/// Keys that some queries are kept from seeing: the edit of attention knockout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hides {
+    /// Absolute positions of the queries.
+    pub queries: Range<usize>,
+    /// Absolute positions of the keys.
+    pub keys: Range<usize>,
+}
+
 /// Somebody who watches a forward pass.
 ///
 /// An observer cannot fail the pass: it keeps its trouble and gives it up when it is finished.
@@ -45,6 +54,13 @@ pub trait Observer {
     /// What it wants at `attn.stats` beyond what is always there; the default wants nothing.
     fn asks(&self) -> Asks<'_> {
         Asks::default()
+    }
+
+    /// What it hides in a layer; the default hides nothing. The kernel is the same, so what is not touched keeps its bits. The run is then stamped as
+    /// edited.
+    fn hides(&self, layer: usize) -> Option<Hides> {
+        let _ = layer;
+        None
     }
 
     /// Shown a value that it wanted to see.

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use glassbox_tensor::{View, ViewMut};
 
-use crate::{Asks, At, Interest, Observer, Site};
+use crate::{Asks, At, Hides, Interest, Observer, Site};
 
 /// What the forward pass holds to narrate: the observer, and where the pass is now.
 pub struct Tap<'o, O: Observer + ?Sized> {
@@ -53,6 +53,13 @@ impl<'o, O: Observer + ?Sized> Tap<'o, O> {
     #[must_use]
     pub fn asks(&self) -> Asks<'_> {
         self.observer.asks()
+    }
+
+    /// What the observer hides in this layer.
+    #[must_use]
+    #[inline(always)]
+    pub fn hides(&self) -> Option<Hides> {
+        if self.observer.is_on() { self.observer.hides(self.layer) } else { None }
     }
 
     #[cold]

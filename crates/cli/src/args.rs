@@ -258,11 +258,17 @@ pub(crate) struct Inspect {
     /// What each layer would answer after the last token, and what each part of the model adds to that answer
     #[arg(long, conflicts_with_all = ["html", "png", "svg", "site", "heads"])]
     pub(crate) layers: bool,
-    /// The answer to look at; by default what the model answers
-    #[arg(long, value_name = "TEXT", requires = "layers")]
+    /// What the answer came from: for each part of the prompt its attention, what that added to the answer, and whether the answer needs it
+    #[arg(long, conflicts_with_all = ["html", "png", "svg", "site", "heads", "layers", "ids"])]
+    pub(crate) evidence: bool,
+    /// A part of the prompt, word for word and once in it, as TEXT or NAME=TEXT; without any, every line is one
+    #[arg(long, value_name = "TEXT", requires = "evidence")]
+    pub(crate) span: Vec<String>,
+    /// With --layers or --evidence: the answer to look at; by default what the model answers
+    #[arg(long, value_name = "TEXT")]
     pub(crate) answer: Option<String>,
-    /// Another answer: parts are shown of the difference
-    #[arg(long, value_name = "TEXT", requires = "layers")]
+    /// With --layers or --evidence: another answer; parts are shown of the difference
+    #[arg(long, value_name = "TEXT")]
     pub(crate) against: Option<String>,
     /// Next tokens to list
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]

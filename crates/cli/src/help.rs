@@ -131,6 +131,7 @@ mod tests {
         // `build` copies the whole tree below each `help` command; those show no text of their own.
         let mut wanted = wanted(&english, &keys);
         wanted.extend(crate::commands::bench::growth::text_keys());
+        wanted.extend(crate::commands::evidence::text_keys());
         let keys: BTreeSet<String> = keys.into_iter().map(str::to_owned).collect();
         assert_eq!(wanted.difference(&keys).collect::<Vec<_>>(), Vec::<&String>::new(), "without a Chinese text");
         assert_eq!(keys.difference(&wanted).collect::<Vec<_>>(), Vec::<&String>::new(), "of no use");

@@ -253,15 +253,21 @@ impl Opened {
 
     /// Turns a text (`-`: standard input) into tokens, as it is or as the message of a chat.
     pub(crate) fn read(&self, text: &str, chat: bool, system: Option<&str>) -> Result<Read, Failure> {
-        let tokenizer = self.tokenizer()?;
         let text = if text == "-" { standard_input()? } else { text.to_owned() };
         if let Engine::Encoder(_) = self.engine {
             if chat {
                 return Err(Failure::usage(anyhow::anyhow!("an encoder holds no conversation; leave --chat out")));
             }
-            let framed = tokenizer.encode_framed(&text, None, Specials::Parse, usize::MAX)?;
+            let framed = self.tokenizer()?.encode_framed(&text, None, Specials::Parse, usize::MAX)?;
             return Ok(Read { tokens: self.token_texts(&framed.ids), spans: Vec::new(), text, ids: framed.ids });
         }
+        let piece = if chat { Piece::named("user", text) } else { Piece::text(text) };
+        self.read_pieces(vec![piece], chat, system)
+    }
+
+    /// As [`Opened::read`], of a text in pieces, of which some have names.
+    pub(crate) fn read_pieces(&self, pieces: Vec<Piece>, chat: bool, system: Option<&str>) -> Result<Read, Failure> {
+        let tokenizer = self.tokenizer()?;
         let prompt = if chat {
             let template = ChatTemplate::open(&self.checkpoint, None)
                 .map_err(|error| Failure::from(error).hint("without --chat the text is continued as it is"))?;
@@ -269,11 +275,11 @@ impl Opened {
             if let Some(system) = system {
                 messages.push(Message::new("system", vec![Piece::named("system", system)]));
             }
-            messages.push(Message::new("user", vec![Piece::named("user", text)]));
+            messages.push(Message::new("user", pieces));
             let options = RenderOptions { now: Some(clock::civil_now()), ..RenderOptions::default() };
             Prompt::chat(tokenizer, &template, &messages, &options)
         } else {
-            Prompt::plain(tokenizer, &[Piece::text(text)], Specials::Parse)
+            Prompt::plain(tokenizer, &pieces, Specials::Parse)
         };
         let prompt = prompt?;
         if prompt.ids.is_empty() {

@@ -44,6 +44,12 @@ impl Session {
         Self { cache: self.cache.fork(), ids: self.ids.clone() }
     }
 
+    /// Their keys and values.
+    #[must_use]
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     /// The tokens held.
     #[must_use]
     pub fn ids(&self) -> &[u32] {

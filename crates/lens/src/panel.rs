@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use glassbox_anatomy::{Asks, At, Interest, Observer};
+use glassbox_anatomy::{Asks, At, Hides, Interest, Observer};
 use glassbox_tensor::View;
 
 /// Several observers that watch the same pass.
@@ -11,7 +11,7 @@ pub struct Panel<'o> {
 }
 
 impl<'o> Panel<'o> {
-    /// A panel of readers. Editing observers are run alone, so that every edit has one author.
+    /// A panel of readers. Editing observers are run alone, so that every edit has one author; one that hides keys may be among readers.
     ///
     /// # Panics
     ///
@@ -42,6 +42,10 @@ impl Observer for Panel<'_> {
 
     fn asks(&self) -> Asks<'_> {
         self.observers.iter().map(|observer| observer.asks()).find(|asks| *asks != Asks::default()).unwrap_or_default()
+    }
+
+    fn hides(&self, layer: usize) -> Option<Hides> {
+        self.observers.iter().find_map(|observer| observer.hides(layer))
     }
 
     fn see(&mut self, at: At, value: View<'_>) {

@@ -117,7 +117,7 @@ impl Case {
     }
 
     fn queries(&self) -> Queries<'_> {
-        Queries { values: &self.values, heads: self.heads, first_position: self.before, texts: None }
+        Queries { values: &self.values, heads: self.heads, first_position: self.before, texts: None, hidden: None }
     }
 }
 

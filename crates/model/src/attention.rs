@@ -8,7 +8,7 @@ use glassbox_mechanisms::attention::measures::{Triangles, value_norms, value_pro
 use glassbox_mechanisms::attention::{Asked, Queries, Rule, Statistics, attend_watched, mix, pattern, scores, statistics_of};
 use glassbox_mechanisms::cache::{Cache, LayerView};
 use glassbox_mechanisms::heads::Heads;
-use glassbox_mechanisms::mask::Text;
+use glassbox_mechanisms::mask::{Hidden, Text};
 use glassbox_mechanisms::softmax::{log_sum_exp, softmax_in_place};
 use glassbox_mechanisms::{Kernels, MechanismError};
 
@@ -74,6 +74,7 @@ impl Attention {
 
         let text = [Text { positions: 0..usize::MAX, prefix: run.prefix }];
         let texts = (run.prefix > 0).then_some(&text[..]);
+        let hidden = tap.hides().map(|hides| Hidden { queries: hides.queries, keys: hides.keys });
         let mut z = vec![0.0; q.len()];
         for part in &run.parts {
             let queried = part.rows.start * heads * d_head..part.rows.end * heads * d_head;
@@ -81,7 +82,8 @@ impl Attention {
             let cache = &mut *caches[part.sequence];
             cache.append(self.layer, &k[stored.clone()], &v[stored])?;
             let seen = cache.layer(self.layer)?;
-            let queries = Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first, texts };
+            let queries =
+                Queries { values: &q[queried.clone()], heads: self.heads, first_position: part.first, texts, hidden: hidden.as_ref() };
             let z = &mut z[queried];
             if run.edited.contains(&self.layer) {
                 self.attend_by_edited_weights(&queries, &seen, z, after, run, tap)?;

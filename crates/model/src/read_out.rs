@@ -2,6 +2,8 @@
 
 use glassbox_anatomy::{Off, Tap};
 use glassbox_mechanisms::Workers;
+use glassbox_mechanisms::attention::measures::value_products;
+use glassbox_mechanisms::cache::Cache;
 
 use crate::blueprint::SoftCap;
 use crate::decoder::Run;
@@ -27,6 +29,14 @@ pub struct HeadParts {
     pub heads: Vec<f64>,
     /// What the biases of the output projection and of a norm after it give.
     pub bias: f64,
+}
+
+/// A direction of the stream in the values of a layer.
+struct ValueDirection {
+    /// [head, d_head]
+    of_values: Vec<f64>,
+    /// What is added whatever the values hold.
+    bias: f64,
 }
 
 impl LogitDirection {
@@ -100,23 +110,54 @@ impl Model {
     /// Where there is no such layer, or the sizes are not the layer's.
     #[must_use]
     pub fn head_parts(&self, layer: usize, mixed: &[f32], attn_out: &[f32], direction: &LogitDirection) -> HeadParts {
+        let ValueDirection { of_values, bias } = self.value_direction(layer, attn_out, direction);
+        assert_eq!(of_values.len(), mixed.len(), "`attn.z` has one number for each column of the output projection");
+        let d_head = mixed.len() / self.blueprint.attention.heads.heads();
+        let heads = of_values.chunks_exact(d_head).zip(mixed.chunks_exact(d_head));
+        let heads =
+            heads.map(|(of_values, mixed)| of_values.iter().zip(mixed).map(|(of_values, mixed)| of_values * f64::from(*mixed)).sum());
+        HeadParts { heads: heads.collect(), bias }
+    }
+
+    /// What a key of weight 1 adds to the logit of `direction` through each head of `layer`, [head, key], for every key that `cache` holds.
+    /// Times the weights of a row of attention, and added up over the keys, it is what [`Model::head_parts`] gives for that row.
+    ///
+    /// - `attn_out`  [d_model], the site `attn.out` of the token that attends
+    ///
+    /// # Errors
+    ///
+    /// Where the cache is not of this model.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such layer, or the sizes are not the layer's.
+    pub fn key_parts(
+        &self,
+        layer: usize,
+        cache: &Cache,
+        attn_out: &[f32],
+        direction: &LogitDirection,
+        workers: &Workers,
+    ) -> Result<Vec<f32>, ModelError> {
+        let of_values: Vec<f32> = self.value_direction(layer, attn_out, direction).of_values.into_iter().map(|x| x as f32).collect();
+        Ok(value_products(&cache.layer(layer)?, &self.blueprint.attention.heads, &of_values, workers)?)
+    }
+
+    /// A direction of the stream as the values of a layer see it, through the output projection and a norm after it.
+    fn value_direction(&self, layer: usize, attn_out: &[f32], direction: &LogitDirection) -> ValueDirection {
         let block = &self.decoder.body.blocks[layer];
         let (direction, constant) = match &block.after_attention {
             None => (direction.direction.clone(), 0.0),
             Some(norm) => norm.before(attn_out, &direction.direction),
         };
         let out = &block.attention.out;
-        let mut before = vec![0.0; mixed.len()];
+        let mut of_values = vec![0.0; self.blueprint.attention.heads.query_width()];
         out.each_row(|row, weights| {
-            before.iter_mut().zip(weights).for_each(|(before, weight)| *before += f64::from(*weight) * direction[row]);
+            of_values.iter_mut().zip(weights).for_each(|(of_values, weight)| *of_values += f64::from(*weight) * direction[row]);
         });
-        assert_eq!(before.len(), mixed.len(), "`attn.z` has one number for each column of the output projection");
         let bias: f64 =
             out.bias().iter().flat_map(|bias| bias.iter().zip(&direction)).map(|(bias, direction)| f64::from(*bias) * direction).sum();
-        let d_head = mixed.len() / self.blueprint.attention.heads.heads();
-        let heads = before.chunks_exact(d_head).zip(mixed.chunks_exact(d_head));
-        let heads = heads.map(|(before, mixed)| before.iter().zip(mixed).map(|(before, mixed)| before * f64::from(*mixed)).sum());
-        HeadParts { heads: heads.collect(), bias: bias + constant }
+        ValueDirection { of_values, bias: bias + constant }
     }
 
     /// The soft-cap that bends the logits, where a family has one: attributions are of what stands before it.

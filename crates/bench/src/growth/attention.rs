@@ -32,8 +32,13 @@ impl Layer {
 
     /// The queries of tokens `first..end` over the keys up to each of them.
     fn attend(&self, kernels: Kernels, first: usize, end: usize, out: &mut [f32], workers: &Workers) -> Result<(), BenchError> {
-        let queries =
-            Queries { values: &self.queries[first * D_HEAD..end * D_HEAD], heads: self.heads, first_position: first, texts: None };
+        let queries = Queries {
+            values: &self.queries[first * D_HEAD..end * D_HEAD],
+            heads: self.heads,
+            first_position: first,
+            texts: None,
+            hidden: None,
+        };
         let rule = Rule { keys: KeyRange::causal(), scale: 1.0 / (D_HEAD as f32).sqrt(), soft_cap: None, alibi: None };
         let layer = self.cache.layer(0).map_err(refused)?;
         attend(kernels, &queries, &layer, &rule, &mut out[first * D_HEAD..end * D_HEAD], None, workers).map_err(refused)?;

@@ -9,7 +9,7 @@ use glassbox_model::{Rows, Windows};
 use glassbox_record::{HeadSummary, InspectedModel, Inspection, NextTokenRow, PooledMap};
 
 use crate::args::Inspect;
-use crate::commands::layers;
+use crate::commands::{evidence, layers};
 use crate::exit::{Exit, Failure};
 use crate::opened::{Engine, Opened, Read};
 use crate::{Outcome, not_finite, output, terminal};
@@ -32,7 +32,11 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
         }
         _ => {}
     }
+    if !command.layers && !command.evidence && (command.answer.is_some() || command.against.is_some()) {
+        return Err(Failure::usage(anyhow::anyhow!("--answer and --against say what --layers or --evidence looks at; give one of those")));
+    }
     let prompt = match &command.text {
+        Some(text) if command.evidence => evidence::read(command, &opened, text)?,
         Some(text) => opened.read(text, command.chat, command.system.as_deref())?,
         None => opened.read_ids(&command.ids)?,
     };
@@ -45,6 +49,9 @@ pub(crate) fn run(command: &Inspect) -> Outcome {
     }
     if command.layers {
         return layers::run(command, &opened, &prompt).map(|()| Exit::Success);
+    }
+    if command.evidence {
+        return evidence::run(command, &opened, &prompt).map(|()| Exit::Success);
     }
     if let Some(out) = &command.out {
         save_sites(command, patterns, out, &opened, &prompt)?;

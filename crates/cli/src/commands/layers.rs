@@ -144,7 +144,7 @@ fn uncapped(model: &Model, logit: f32) -> f64 {
 }
 
 /// The token with which a text would begin after the prompt.
-fn first_token(command: &Inspect, opened: &Opened, prompt: &Read, text: &str) -> Result<u32, Failure> {
+pub(crate) fn first_token(command: &Inspect, opened: &Opened, prompt: &Read, text: &str) -> Result<u32, Failure> {
     let tokenizer = opened.tokenizer()?;
     // In a chat an answer begins after the last token of the template.
     let context = if command.chat { "" } else { &prompt.text };

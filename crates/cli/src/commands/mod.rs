@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod embed;
+pub(crate) mod evidence;
 pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod inspect;

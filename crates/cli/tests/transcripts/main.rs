@@ -15,4 +15,5 @@ mod refusing;
 mod scoring;
 mod serving;
 mod testing;
+mod weighing;
 mod writing;

@@ -29,6 +29,7 @@ impl Case {
             heads: self.heads,
             first_position: tokens.start,
             texts: None,
+            hidden: None,
         }
     }
 

@@ -38,6 +38,7 @@ impl Case {
             heads: self.heads,
             first_position: tokens.start,
             texts: None,
+            hidden: None,
         }
     }
 
@@ -156,7 +157,7 @@ fn near(found: &[f32], wanted: &[f32], tolerance: f32) {
 fn the_example_of_the_book_has_the_right_weights_and_outputs() {
     let heads = Heads::new(1, 1, 2).expect("one head");
     let cache = cache_of(heads, &[1.0, 0.0, 1.0, 1.0, 0.0, 2.0], &[0.2, 0.1, 0.5, 0.3, 0.9, 0.8]);
-    let queries = Queries { values: &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0], heads, first_position: 0, texts: None };
+    let queries = Queries { values: &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0], heads, first_position: 0, texts: None, hidden: None };
     let layer = cache.layer(0).expect("one layer");
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let unscaled = Rule { keys: KeyRange::everything(), scale: 1.0, soft_cap: None, alibi: None };
@@ -284,7 +285,7 @@ fn no_score_is_low_enough_to_be_taken_for_a_mask() {
     // Two tokens, one visible to the first: its score of -20000 must still get weight 1.
     let heads = Heads::new(1, 1, 1).expect("one head");
     let cache = cache_of(heads, &[1.0, 0.0], &[1.0, 100.0]);
-    let queries = Queries { values: &[-20_000.0, 0.0], heads, first_position: 0, texts: None };
+    let queries = Queries { values: &[-20_000.0, 0.0], heads, first_position: 0, texts: None, hidden: None };
     let rule = Rule { keys: KeyRange::causal(), scale: 1.0, soft_cap: None, alibi: None };
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let mut out = [0.0; 2];
@@ -297,7 +298,7 @@ fn no_score_is_low_enough_to_be_taken_for_a_mask() {
 fn large_dot_products_do_not_overflow_before_scaling() {
     let heads = Heads::new(1, 1, 128).expect("one head");
     let cache = cache_of(heads, &[32.0; 128], &[1.0; 128]);
-    let queries = Queries { values: &[32.0; 128], heads, first_position: 0, texts: None };
+    let queries = Queries { values: &[32.0; 128], heads, first_position: 0, texts: None, hidden: None };
     let rule = rule(KeyRange::causal(), 128);
     let layer = cache.layer(0).expect("one layer");
     for kernels in [Kernels::Textbook, Kernels::Fast] {
@@ -316,7 +317,7 @@ fn query_heads_read_the_key_value_head_of_their_group() {
     let values: Vec<f32> = (0..5 * 16).map(|index| (index / 8 % 2) as f32).collect();
     let cache = cache_of(heads, &numbers(5 * 16, 1.0, 4), &values);
     let q = numbers(5 * 32, 1.0, 5);
-    let queries = Queries { values: &q, heads, first_position: 0, texts: None };
+    let queries = Queries { values: &q, heads, first_position: 0, texts: None, hidden: None };
     for kernels in [Kernels::Textbook, Kernels::Fast] {
         let mut out = vec![0.0; 5 * 32];
         let layer = cache.layer(0).expect("one layer");

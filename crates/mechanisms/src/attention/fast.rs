@@ -108,7 +108,8 @@ pub(super) struct Row {
     pub(super) token: usize,
     head: usize,
     pub(super) position: usize,
-    pub(super) keys: Range<usize>,
+    /// The keys that it sees, in two parts where some in the middle are hidden.
+    pub(super) keys: [Range<usize>; 2],
     bend: Bend,
 }
 
@@ -117,7 +118,7 @@ impl Row {
         let position = queries.first_position + token;
         let slope = rule.alibi.map_or(0.0, |alibi| alibi.slope(head, queries.heads.heads()));
         let bend = Bend { scale: rule.scale, cap: rule.soft_cap.unwrap_or(0.0), slope, first_distance: 0.0 };
-        Self { token, head, position, keys: queries.keys(rule, token, keys), bend }
+        Self { token, head, position, keys: queries.key_parts(rule, token, keys), bend }
     }
 
     /// From dot products to scores in one tile. Distances are whole numbers below 2^24, which are exact.
@@ -134,6 +135,8 @@ struct Block<'a> {
     /// The query heads that read it.
     heads: Range<usize>,
     rows: Vec<Row>,
+    /// Parts that the keys of a row come in: two where some are hidden.
+    parts: usize,
     /// `[group of ROWS, channel, ROWS]`.
     packed: Vec<f32>,
 }
@@ -151,12 +154,12 @@ impl<'a> Block<'a> {
                 channel[index % ROWS] = x;
             }
         }
-        Self { layer, kv_head, heads, rows, packed }
+        Self { layer, kv_head, heads, rows, parts: 1 + usize::from(queries.hidden.is_some()), packed }
     }
 
     /// The chunks in which some row sees a key.
     fn chunks(&self) -> Range<usize> {
-        let keys = union(self.rows.iter().map(|row| row.keys.clone()));
+        let keys = union(self.rows.iter().flat_map(|row| row.keys.clone()));
         keys.start / CHUNK..keys.end.div_ceil(CHUNK)
     }
 
@@ -167,7 +170,7 @@ impl<'a> Block<'a> {
         let mut states = vec![RowState::EMPTY; self.rows.len()];
         let mut mixed = vec![0.0; self.rows.len() * width];
         let mut watched = W::new(asked, self.rows.len(), self.heads.clone(), chunk * CHUNK..(chunk + 1) * CHUNK);
-        let seen = union(self.rows.iter().map(|row| row.keys.clone()));
+        let seen = union(self.rows.iter().flat_map(|row| row.keys.clone()));
         let (mut wide_keys, mut wide_values) = (Vec::new(), Vec::new());
         for tile in (seen.start / TILE).max(chunk * TILES_OF_CHUNK)..seen.end.div_ceil(TILE).min((chunk + 1) * TILES_OF_CHUNK) {
             let stored = Tile {
@@ -179,16 +182,19 @@ impl<'a> Block<'a> {
             let groups = (0..self.rows.len()).step_by(ROWS).zip(self.packed.chunks(d_head * ROWS));
             let sums = states.chunks_mut(ROWS).zip(mixed.chunks_mut(ROWS * width));
             for ((first, q), (states, mixed)) in groups.zip(sums) {
-                self.step::<L, W>(&stored, (first, q), (states, mixed), &mut watched);
+                for part in 0..self.parts {
+                    self.step::<L, W>(&stored, part, (first, q), (states, mixed), &mut watched);
+                }
             }
         }
         Chunk { states, mixed, watched: watched.finish() }
     }
 
-    /// Up to six rows, from `first` on, over one tile.
+    /// Up to six rows, from `first` on, over what one part of their keys has in a tile.
     fn step<L: Lanes, W: Watch>(
         &self,
         tile: &Tile<'_>,
+        part: usize,
         (first, q): (usize, &[f32]),
         (states, mixed): (&mut [RowState], &mut [f32]),
         watched: &mut W,
@@ -196,7 +202,7 @@ impl<'a> Block<'a> {
         let rows = &self.rows[first..first + states.len()];
         let mut visible: [Range<usize>; ROWS] = Default::default();
         for (visible, row) in visible.iter_mut().zip(rows) {
-            *visible = within(&row.keys, tile.index);
+            *visible = within(&row.keys[part], tile.index);
         }
         let visible = &visible[..rows.len()];
         let some = union(visible.iter().cloned());
@@ -349,15 +355,16 @@ fn score_rows<L: Lanes>(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rul
     let count = rows.len() / keys;
     let q = pack(queries, head, first, count);
     let queried: Vec<Row> = (0..count).map(|row| Row::new(queries, rule, keys, first + row, head)).collect();
-    let some = union(queried.iter().map(|row| row.keys.clone()));
+    let some = union(queried.iter().flat_map(|row| row.keys.clone()));
     let mut widened = Vec::new();
     for tile in some.start / TILE..some.end.div_ceil(TILE) {
         let mut scores = [[0.0; TILE]; ROWS];
         L::dots(count, &q, layer.key_tile(heads.kv_head_of(head), tile, &mut widened), 0..TILE / LANES, &mut scores);
         for ((query, scores), row) in queried.iter().zip(&mut scores).zip(rows.chunks_exact_mut(keys)) {
             L::bend(scores, query.bend(tile));
-            let seen = within(&query.keys, tile);
-            row[tile * TILE..].iter_mut().zip(scores).take(seen.end).skip(seen.start).for_each(|(to, from)| *to = *from);
+            for seen in query.keys.iter().map(|keys| within(keys, tile)) {
+                row[tile * TILE..].iter_mut().zip(&*scores).take(seen.end).skip(seen.start).for_each(|(to, from)| *to = *from);
+            }
         }
     }
 }

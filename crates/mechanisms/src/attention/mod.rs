@@ -22,6 +22,8 @@ mod alibi_checks;
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
+mod hidden_checks;
+#[cfg(test)]
 mod packed_checks;
 #[cfg(test)]
 mod received_checks;
@@ -33,7 +35,7 @@ pub use self::statistics::{Asked, DISTANCE_CLASSES, Layout, Measured, RowStatist
 use self::watch::{Nobody, Sums};
 use crate::cache::LayerView;
 use crate::heads::Heads;
-use crate::mask::{KeyRange, Text};
+use crate::mask::{Hidden, KeyRange, Text};
 use crate::position::Alibi;
 use crate::softmax::softmax_in_place;
 use crate::{Kernels, MechanismError, Workers};
@@ -63,6 +65,8 @@ pub struct Queries<'a> {
     pub first_position: usize,
     /// The texts that lie one after another in the layer; `None` where one fills it. Positions in none are padding.
     pub texts: Option<&'a [Text]>,
+    /// Keys that an edit takes from some of the queries; `None` in a pass as the model was made.
+    pub hidden: Option<&'a Hidden>,
 }
 
 impl Queries<'_> {
@@ -78,6 +82,15 @@ impl Queries<'_> {
         match self.texts {
             None => rule.keys.keys(position, len),
             Some(texts) => rule.keys.keys_among(texts, position, len),
+        }
+    }
+
+    /// The same in two parts, before and behind what is hidden from it; mostly all of it is in the first.
+    fn key_parts(&self, rule: &Rule, token: usize, len: usize) -> [Range<usize>; 2] {
+        let keys = self.keys(rule, token, len);
+        match self.hidden {
+            None => [keys, 0..0],
+            Some(hidden) => hidden.parts(self.first_position + token, keys),
         }
     }
 
@@ -223,8 +236,8 @@ pub fn statistics_of(pattern: &[f32], log_sum_exp: &[f32], queries: &Queries<'_>
         let weights: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
         let told = textbook::statistics(&weights, head, queries.first_position + token, &asked);
         let row = statistics.row_mut(head, token);
-        let keys = queries.keys(rule, token, weights.len());
-        row[..3].copy_from_slice(&[log_sum_exp[index], keys.start as f32, keys.len() as f32]);
+        let keys = queries.key_parts(rule, token, weights.len());
+        row[..3].copy_from_slice(&[log_sum_exp[index], first_of(&keys) as f32, (keys[0].len() + keys[1].len()) as f32]);
         row[3..].iter_mut().zip(told).for_each(|(row, told)| *row = told as f32);
     }
     statistics
@@ -242,7 +255,7 @@ pub fn mix(pattern: &[f32], heads: &Heads, layer: &LayerView<'_>, out: &mut [f32
     let tokens = out.len() / heads.query_width();
     length("out", "token x head x d_head", tokens * heads.query_width(), out.len())?;
     length("pattern", "head x token x key", heads.heads() * tokens * layer.len(), pattern.len())?;
-    check_layer(&Queries { values: &[], heads: *heads, first_position: 0, texts: None }, layer)?;
+    check_layer(&Queries { values: &[], heads: *heads, first_position: 0, texts: None, hidden: None }, layer)?;
     textbook::mix_rounded(pattern, heads, layer, out);
     Ok(())
 }
@@ -252,6 +265,11 @@ fn check_layer(queries: &Queries<'_>, layer: &LayerView<'_>) -> Result<(), Mecha
     length("layer", "kv_head x d_head", heads.kv_width(), layer.shape().kv_heads * layer.shape().d_head)?;
     length("heads of the layer", "kv_head", heads.kv_heads(), layer.shape().kv_heads)?;
     length("queries", "token x head x d_head", queries.tokens() * heads.query_width(), queries.values.len())
+}
+
+/// The first key that is seen; where none is, where it would be.
+fn first_of(parts: &[Range<usize>; 2]) -> usize {
+    if parts[0].is_empty() && !parts[1].is_empty() { parts[1].start } else { parts[0].start }
 }
 
 /// Whether a ring still holds what the queries see.

@@ -27,7 +27,7 @@ fn rule(keys: KeyRange, alibi: Option<Alibi>) -> Rule {
 }
 
 fn run(kernels: Kernels, q: &[f32], first_position: usize, cache: &Cache, rule: &Rule, texts: Option<&[Text]>) -> (Vec<f32>, Vec<f32>) {
-    let queries = Queries { values: q, heads: heads(), first_position, texts };
+    let queries = Queries { values: q, heads: heads(), first_position, texts, hidden: None };
     let (mut out, mut sums) = (vec![f32::NAN; q.len()], vec![f32::NAN; q.len() / heads().d_head()]);
     let layer = cache.layer(0).expect("one layer");
     attend(kernels, &queries, &layer, rule, &mut out, Some(&mut sums), &Workers::new(1)).expect("shapes that fit");
@@ -65,7 +65,7 @@ fn fast_attention_agrees_with_the_textbook_under_every_combination_of_masks() {
             for token in [0, 4, 63, 520, 549] {
                 assert!(found[token * 32..(token + 1) * 32].iter().all(|value| value.to_bits() == 0), "token {token}");
             }
-            let queries = Queries { values: &q, heads: heads(), first_position: 0, texts: Some(&packed) };
+            let queries = Queries { values: &q, heads: heads(), first_position: 0, texts: Some(&packed), hidden: None };
             let layer = cache.layer(0).expect("one layer");
             let weights = pattern(Kernels::Fast, &queries, &layer, &rule, 100..101).expect("one query");
             for (key, weight) in weights[..TOKENS].iter().enumerate() {

@@ -91,11 +91,13 @@ pub fn receive(
     length("received", "head", heads, received.heads)?;
     length("received", "token", received.tokens.max(layer.len()), received.tokens)?;
     for token in 0..tokens {
-        let (keys, position) = (queries.keys(rule, token, layer.len()), queries.first_position + token);
+        let position = queries.first_position + token;
         let (of_keys, of_distances) = received.queries.split_at_mut(received.tokens);
-        of_keys[keys.clone()].iter_mut().for_each(|count| *count += 1);
-        let before = keys.start..keys.end.min(position + 1);
-        before.for_each(|key| of_distances[position - key] += 1);
+        for keys in queries.key_parts(rule, token, layer.len()) {
+            of_keys[keys.clone()].iter_mut().for_each(|count| *count += 1);
+            let before = keys.start..keys.end.min(position + 1);
+            before.for_each(|key| of_distances[position - key] += 1);
+        }
     }
     let all = vec![1.0; tokens];
     let weights = weights.unwrap_or(&all);
@@ -129,24 +131,25 @@ pub(super) fn receive_with<L: Lanes>(
                 let count = ROWS.min(tokens - first);
                 let q = pack(queries, head, first, count);
                 let rows: Vec<Row> = (first..first + count).map(|token| Row::new(queries, rule, layer.len(), token, head)).collect();
-                let some = union(rows.iter().map(|row| row.keys.clone()));
+                let some = union(rows.iter().flat_map(|row| row.keys.clone()));
                 let mut widened = Vec::new();
                 for tile in some.start / TILE..some.end.div_ceil(TILE) {
                     let mut scores = [[0.0; TILE]; ROWS];
                     L::dots(count, &q, layer.key_tile(queries.heads.kv_head_of(head), tile, &mut widened), 0..TILE / LANES, &mut scores);
                     for (row, scores) in rows.iter().zip(&mut scores) {
-                        let seen = within(&row.keys, tile);
-                        if seen.is_empty() {
+                        if row.keys.iter().all(|keys| within(keys, tile).is_empty()) {
                             continue;
                         }
                         L::bend(scores, row.bend(tile));
                         shares(scores, log_sum_exp[head * tokens + row.token], weights[row.token]);
                         let first_key = tile * TILE;
-                        add(&mut of_keys[first_key + seen.start..first_key + seen.end], &scores[seen.clone()]);
-                        let before = seen.start..seen.end.min((row.position + 1).saturating_sub(first_key));
-                        if !before.is_empty() {
-                            let nearest = row.position + 1 - first_key - before.end;
-                            add_reversed(&mut of_distances[nearest..nearest + before.len()], &scores[before]);
+                        for seen in row.keys.iter().map(|keys| within(keys, tile)) {
+                            add(&mut of_keys[first_key + seen.start..first_key + seen.end], &scores[seen.clone()]);
+                            let before = seen.start..seen.end.min((row.position + 1).saturating_sub(first_key));
+                            if !before.is_empty() {
+                                let nearest = row.position + 1 - first_key - before.end;
+                                add_reversed(&mut of_distances[nearest..nearest + before.len()], &scores[before]);
+                            }
                         }
                     }
                 }

@@ -70,7 +70,7 @@ pub struct RowStatistics<'a> {
     pub log_sum_exp: f32,
     /// Position of the first key that the query sees.
     pub first_key: f32,
-    /// How many keys it sees, which lie side by side; exact below 2^24.
+    /// How many keys it sees, which lie side by side unless an edit hides some; exact below 2^24.
     pub visible_keys: f32,
     /// `-Σ p ln p`, nats: `ln l - Σ exp(s - m) (s - m) / l`, with `m` the largest score and `l = Σ exp(s - m)`.
     pub entropy_nats: f32,
@@ -169,7 +169,7 @@ impl<'a> RowStatistics<'a> {
         Some(Measured { total: *total, spans, top_keys })
     }
 
-    /// The keys that the query sees, absolute positions.
+    /// The keys that the query sees, absolute positions, in a pass in which no edit hides any.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are whole numbers from 0 to 2^24")]
     pub fn visible(&self) -> Range<usize> {
@@ -189,7 +189,8 @@ impl<'a> RowStatistics<'a> {
         f64::from(self.entropy_nats).exp()
     }
 
-    /// The share of span `index` over the share of the visible keys that lie in it, which is `span`; `None` where none does.
+    /// The share of span `index` over the share of the visible keys that lie in it, which is `span`; `None` where none does. Of a pass
+    /// in which no edit hides keys.
     #[must_use]
     pub fn lift(&self, index: usize, span: &Range<usize>) -> Option<f64> {
         let visible = self.visible();

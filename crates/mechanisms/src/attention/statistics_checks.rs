@@ -41,13 +41,14 @@ pub(super) struct Case {
     pub(super) kv_type: KvType,
     pub(super) window: Option<usize>,
     pub(super) texts: Option<Vec<Text>>,
+    pub(super) hidden: Option<Hidden>,
 }
 
 impl Case {
     pub(super) fn new(heads: (usize, usize, usize), tokens: usize, keys: KeyRange) -> Self {
         let heads = Heads::new(heads.0, heads.1, heads.2).expect("heads that divide");
         let rule = Rule { keys, scale: 1.0 / (heads.d_head() as f32).sqrt(), soft_cap: None, alibi: None };
-        Self { heads, tokens, rows: tokens, rule, kv_type: KvType::F32, window: None, texts: None }
+        Self { heads, tokens, rows: tokens, rule, kv_type: KvType::F32, window: None, texts: None, hidden: None }
     }
 
     fn spans(&self) -> Vec<Range<usize>> {
@@ -67,12 +68,12 @@ impl Case {
         let all = numbers(self.tokens * self.heads.query_width(), 3);
         let first_position = self.tokens - self.rows;
         let values = &all[first_position * self.heads.query_width()..];
-        let queries = Queries { values, heads: self.heads, first_position, texts: self.texts.as_deref() };
+        let queries = Queries { values, heads: self.heads, first_position, texts: self.texts.as_deref(), hidden: self.hidden.as_ref() };
         let (spans, [norms, signed]) = (self.spans(), self.measures());
         ask(&queries, &cache.layer(0).expect("one layer"), Asked { spans: &spans, top_keys: 5, measures: &[&norms, &signed] })
     }
 
-    fn run(&self, kernels: Kernels, threads: usize) -> (Statistics, Vec<f32>) {
+    pub(super) fn run(&self, kernels: Kernels, threads: usize) -> (Statistics, Vec<f32>) {
         self.with(|queries, layer, asked| {
             let workers = Workers::new(threads);
             let (mut out, mut plain) = (vec![f32::NAN; queries.values.len()], vec![f32::NAN; queries.values.len()]);
@@ -94,7 +95,7 @@ impl Case {
     }
 
     #[track_caller]
-    fn check(&self) {
+    pub(super) fn check(&self) {
         if let Err(disagreement) = self.agree(&self.run(Kernels::Fast, 2).0) {
             panic!("{disagreement}");
         }
@@ -142,7 +143,9 @@ impl Case {
             }
             let row = &weights[(head * self.rows + token) * self.tokens..][..self.tokens];
             for (rank, key) in found.top_keys.iter().enumerate().filter(|(rank, _)| *rank < truth.visible().len()) {
-                if found.top_keys[..rank].contains(key) || !found.visible().contains(&(*key as usize)) {
+                // Where keys are hidden, those seen do not lie side by side.
+                let seen = self.hidden.as_ref().map_or(found.visible().contains(&(*key as usize)), |_| row[*key as usize] > 0.0);
+                if found.top_keys[..rank].contains(key) || !seen {
                     return Err(format!("top keys of head {head}, token {token}: {:?}", found.top_keys));
                 }
                 near("weight of the key named", found.top_weights[rank], row[*key as usize], share)?;

@@ -8,8 +8,8 @@ use ndarray::{Array1, Array2};
 use super::{Asked, DISTANCE_CLASSES, Queries, Rule, Statistics, distance_class};
 use crate::cache::LayerView;
 use crate::heads::Heads;
-use crate::mask::Text;
-use crate::mask::textbook::{apply as mask, matrix};
+use crate::mask::textbook::{apply as mask, hide, matrix};
+use crate::mask::{Hidden, Text};
 use crate::softmax::textbook::{log_sum_exp, soft_cap, softmax};
 
 /// Attention of one head: `softmax(mask(cap(scale Q Kᵀ) - slope distance)) V`.
@@ -54,6 +54,15 @@ pub fn scores(q: &Array2<f64>, k: &Array2<f64>, first_position: usize, rule: &Ru
     scores
 }
 
+/// Scores in which an edit hides keys: minus infinity before the softmax, so that what is left adds up to 1 again.
+///
+/// Source: Geva et al. 2023, section 4 (attention knockout; arXiv:2304.14767).
+pub fn knock_out(scores: &mut Array2<f64>, hidden: &Hidden, first_position: usize) {
+    let mut edit = Array2::zeros(scores.dim());
+    hide(&mut edit, hidden, first_position);
+    mask(scores, &edit);
+}
+
 /// Softmax of every row.
 #[must_use]
 pub fn pattern(scores: &Array2<f64>) -> Array2<f64> {
@@ -82,14 +91,13 @@ pub(super) fn attend_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
     let (heads, tokens) = (&queries.heads, queries.tokens());
     for head in 0..heads.heads() {
         let (k, v) = stored(layer, heads.kv_head_of(head));
-        let (mixed, row_sums) =
-            attend(&head_of(queries, head, 0..tokens), &k, &v, queries.first_position, rule, queries.texts, slope_of(rule, head, heads));
-        for ((token, channel), &value) in mixed.indexed_iter() {
+        let scores = scores_of(queries, &k, rule, head, 0..tokens);
+        for ((token, channel), &value) in mix(&pattern(&scores), &v).indexed_iter() {
             out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
         }
         if let Some(sums) = &mut sums {
-            for (token, &sum) in row_sums.iter().enumerate() {
-                sums[head * tokens + token] = round(sum);
+            for (token, scores) in scores.rows().into_iter().enumerate() {
+                sums[head * tokens + token] = round(log_sum_exp(&scores.to_vec()));
             }
         }
     }
@@ -134,8 +142,7 @@ pub fn statistics(weights: &[f64], head: usize, query: usize, asked: &Asked<'_>)
 pub(super) fn statistics_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule: &Rule, asked: &Asked<'_>, out: &mut Statistics) {
     for head in 0..queries.heads.heads() {
         let (k, _) = stored(layer, queries.heads.kv_head_of(head));
-        let q = head_of(queries, head, 0..queries.tokens());
-        let scores = scores(&q, &k, queries.first_position, rule, queries.texts, slope_of(rule, head, &queries.heads));
+        let scores = scores_of(queries, &k, rule, head, 0..queries.tokens());
         for (token, (scores, weights)) in scores.rows().into_iter().zip(pattern(&scores).rows()).enumerate() {
             let row = out.row_mut(head, token);
             let seen: Vec<usize> = (0..scores.len()).filter(|key| scores[*key] > f64::NEG_INFINITY).collect();
@@ -170,8 +177,7 @@ pub(super) fn receive_exactly(queries: &Queries<'_>, layer: &LayerView<'_>, rule
     let of_queries: Vec<f64> = weights.iter().map(|weight| f64::from(*weight)).collect();
     for (head, sums) in sums.chunks_exact_mut(stride).enumerate() {
         let (k, _) = stored(layer, queries.heads.kv_head_of(head));
-        let q = head_of(queries, head, 0..queries.tokens());
-        let scores = scores(&q, &k, queries.first_position, rule, queries.texts, slope_of(rule, head, &queries.heads));
+        let scores = scores_of(queries, &k, rule, head, 0..queries.tokens());
         let (keys, distances) = received(&pattern(&scores), &of_queries, queries.first_position);
         let (to_keys, to_distances) = sums.split_at_mut(stride / 2);
         to_keys.iter_mut().zip(keys).chain(to_distances.iter_mut().zip(distances)).for_each(|(sum, added)| *sum += added);
@@ -183,9 +189,7 @@ pub(super) fn scores_rounded(queries: &Queries<'_>, layer: &LayerView<'_>, rule:
     let mut all = Vec::new();
     for head in 0..queries.heads.heads() {
         let (k, _) = stored(layer, queries.heads.kv_head_of(head));
-        let q = head_of(queries, head, tokens.clone());
-        let slope = slope_of(rule, head, &queries.heads);
-        all.extend(scores(&q, &k, queries.first_position + tokens.start, rule, queries.texts, slope).iter().map(|&score| round(score)));
+        all.extend(scores_of(queries, &k, rule, head, tokens.clone()).iter().map(|&score| round(score)));
     }
     all
 }
@@ -200,6 +204,16 @@ pub(super) fn mix_rounded(pattern: &[f32], heads: &Heads, layer: &LayerView<'_>,
             out[token * heads.query_width() + head * heads.d_head() + channel] = round(value);
         }
     }
+}
+
+/// [`scores`] of some tokens of one head, edits included.
+fn scores_of(queries: &Queries<'_>, k: &Array2<f64>, rule: &Rule, head: usize, tokens: Range<usize>) -> Array2<f64> {
+    let first = queries.first_position + tokens.start;
+    let mut scores = scores(&head_of(queries, head, tokens), k, first, rule, queries.texts, slope_of(rule, head, &queries.heads));
+    if let Some(hidden) = queries.hidden {
+        knock_out(&mut scores, hidden, first);
+    }
+    scores
 }
 
 fn slope_of(rule: &Rule, head: usize, heads: &Heads) -> f64 {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::first_of;
 use super::lanes::{RowState, TileRow};
 use super::statistics::{Asked, DISTANCE_CLASSES, distance_class};
 use crate::cache::TILE;
@@ -344,11 +345,19 @@ impl Totals {
 
     /// Writes the numbers of a row as `RowStatistics` reads them.
     ///
-    /// - `keys`    those that the row sees
+    /// - `keys`    those that the row sees, before and behind what is hidden from it
     /// - `stored`  how many the layer has
     #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "rounding to f32 is meant; positions are below 2^24")]
-    pub(super) fn write(&self, row: Watched, running: Running, keys: &Range<usize>, asked: &Asked<'_>, stored: usize, out: &mut [f32]) {
-        out[..3].copy_from_slice(&[running.log_sum_exp(), keys.start as f32, keys.len() as f32]);
+    pub(super) fn write(
+        &self,
+        row: Watched,
+        running: Running,
+        keys: &[Range<usize>; 2],
+        asked: &Asked<'_>,
+        stored: usize,
+        out: &mut [f32],
+    ) {
+        out[..3].copy_from_slice(&[running.log_sum_exp(), first_of(keys) as f32, (keys[0].len() + keys[1].len()) as f32]);
         let (spans, top_keys) = (self.spans, self.top_keys);
         let shares = 7 + DISTANCE_CLASSES + spans;
         out[shares..][..top_keys].fill(-1.0);

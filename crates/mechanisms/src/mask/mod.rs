@@ -83,3 +83,25 @@ pub struct Text {
     /// How many of its first tokens see one another in both directions, also under a causal rule; 0 for most.
     pub prefix: usize,
 }
+
+/// Keys that some queries do not see though the rule shows them: a pass that is edited (attention knockout; Geva et al. 2023, arXiv:2304.14767).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// Absolute positions of those queries.
+    pub queries: Range<usize>,
+    /// Absolute positions of the keys.
+    pub keys: Range<usize>,
+}
+
+impl Hidden {
+    /// What is left of `keys` for the query at the absolute position `query`: the keys before those hidden, and the keys behind. Where nothing is
+    /// hidden from it, all stand in the first.
+    #[must_use]
+    pub fn parts(&self, query: usize, keys: Range<usize>) -> [Range<usize>; 2] {
+        let hides = self.queries.contains(&query) && self.keys.start.max(keys.start) < self.keys.end.min(keys.end);
+        if !hides {
+            return [keys, 0..0];
+        }
+        [keys.start..self.keys.start.max(keys.start), self.keys.end.min(keys.end)..keys.end]
+    }
+}

@@ -3,7 +3,7 @@
 
 use ndarray::Array2;
 
-use super::{KeyRange, Text};
+use super::{Hidden, KeyRange, Text};
 
 /// The mask as a matrix `[query, key]`: 0 where the query sees the key, minus infinity where it does not.
 ///
@@ -29,4 +29,15 @@ pub fn matrix(rule: &KeyRange, texts: Option<&[Text]>, first_position: usize, qu
 /// Adds the mask to scores `[query, key]`; after scale and soft-cap, before softmax. Of a hidden key's score nothing is left, not even NaN.
 pub fn apply(scores: &mut Array2<f64>, mask: &Array2<f64>) {
     scores.zip_mut_with(mask, |score, &mask| *score = if mask == 0.0 { *score } else { mask });
+}
+
+/// Hides from some queries of a mask `[query, key]` the keys that an edit takes from them.
+///
+/// - `first_position`  position of the first query
+pub fn hide(mask: &mut Array2<f64>, hidden: &Hidden, first_position: usize) {
+    for ((query, key), mask) in mask.indexed_iter_mut() {
+        if hidden.queries.contains(&(first_position + query)) && hidden.keys.contains(&key) {
+            *mask = f64::NEG_INFINITY;
+        }
+    }
 }
