@@ -78,6 +78,8 @@ pub enum Method {
     BoundedMean,
     /// the same, a whole outcome unseen at the end in question
     BoundedMeanGuarded,
+    /// likelihood of randomly weighted items, half an outcome unseen at each end
+    WeightedLikelihood,
     /// t interval over clusters
     ClusteredT,
     /// t interval over independent groups
@@ -109,6 +111,7 @@ impl Method {
             Self::BootstrapTwoLevel => "two-level bootstrap",
             Self::BoundedMean => "bounded mean",
             Self::BoundedMeanGuarded => "guarded bounded mean",
+            Self::WeightedLikelihood => "weighted likelihood",
             Self::ClusteredT => "clustered t",
             Self::StratifiedNormal => "stratified",
             Self::SignFlipExact => "exact sign flip",

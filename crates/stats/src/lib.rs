@@ -8,7 +8,8 @@
 //! |---|---|
 //! | how often is it right? | [`proportion::proportion_interval`] |
 //! | what is the mean of per-item scores, flips, contrasts? | [`bounded::bounded_mean`] |
-//! | what is this ratio, slope, half-life? | [`bootstrap::over_items`] |
+//! | what is this ratio, slope? | [`bootstrap::over_items`] |
+//! | how fast is it forgotten? | [`decay::loss_per_step`], [`decay::half_life`] |
 //! | how steep is a line, which power of n fits? | [`line::slope`] |
 //! | did it change on the same items? | [`paired::paired_difference`], [`paired::mcnemar`], [`paired::sign_flip`] |
 //! | is it at least not worse? | [`paired::non_inferiority`] |
@@ -34,6 +35,7 @@
 pub mod bootstrap;
 pub mod bounded;
 pub mod clustered;
+pub mod decay;
 pub mod estimate;
 pub mod line;
 pub mod order;
