@@ -33,7 +33,7 @@ pub struct TrialContent {
 /// Which variation of an item a trial is. Fields that a check does not vary are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Arm of the design: `position`, `closed`, `oracle`, `no_gold`, `order`.
+    /// Arm of the design: `position`, `closed`, `oracle`, `no_gold`, `order`, `told`.
     pub arm: String,
     /// Place of the gold document, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +44,12 @@ pub struct Condition {
     /// Order of the blocks: `order[place]` is the block's number in the item, both counted from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<usize>>,
+    /// Neutral turns between what was told and the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<usize>,
+    /// Characters of neutral text between what was told and the question, in one turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub characters: Option<usize>,
     /// Name of the order: `identity`, `reverse`, `order 3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_name: Option<String>,
@@ -99,7 +105,7 @@ impl Condition {
     /// A condition that varies nothing but the arm.
     #[must_use]
     pub fn of_arm(arm: impl Into<String>) -> Self {
-        Self { arm: arm.into(), position: None, cite: None, order: None, order_name: None }
+        Self { arm: arm.into(), position: None, cite: None, turns: None, characters: None, order: None, order_name: None }
     }
 
     /// The condition in words, such as `position 3, no citation asked`.
@@ -110,6 +116,12 @@ impl Condition {
             (None, Some(position)) => format!("{} {position}", self.arm),
             (None, None) => self.arm.clone(),
         };
+        if let Some(turns) = self.turns {
+            label.push_str(&format!(", {turns} turns later"));
+        }
+        if let Some(characters) = self.characters {
+            label.push_str(&format!(", {characters} characters later"));
+        }
         if self.cite == Some(false) {
             label.push_str(", no citation asked");
         }

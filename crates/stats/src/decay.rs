@@ -43,7 +43,8 @@ pub fn loss_per_step<R: AsRef<[f64]>>(rows: &[R], distances: &[f64], guess: f64,
     let mut counts = Counts::new(distances, guess);
     rows.iter().for_each(|row| counts.add(1.0, row.as_ref()));
     let value = counts.likeliest_loss();
-    let (all, only_first): (Vec<f64>, Vec<f64>) = distances.iter().enumerate().map(|(index, _)| (1.0, f64::from(u8::from(index == 0)))).unzip();
+    let (all, only_first): (Vec<f64>, Vec<f64>) =
+        distances.iter().enumerate().map(|(index, _)| (1.0, f64::from(u8::from(index == 0)))).unzip();
     let mut dice = Dice::new(resampling.seed);
     let mut losses: Vec<f64> = (0..resampling.resamples)
         .map(|_| {
@@ -131,7 +132,10 @@ fn largest((low, high): (f64, f64), narrowings: usize, of: impl Fn(f64) -> f64) 
         }
     }
     let inside = f64::midpoint(a, b);
-    [low, inside, high].into_iter().map(|x| (x, of(x))).fold((low, f64::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best })
+    [low, inside, high]
+        .into_iter()
+        .map(|x| (x, of(x)))
+        .fold((low, f64::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best })
 }
 
 #[cfg(test)]
@@ -164,7 +168,8 @@ mod tests {
 
     #[test]
     fn guessing_is_not_remembering() {
-        let rows: Vec<Vec<f64>> = (0..200).map(|item| vec![1.0, f64::from(u8::from(item % 4 == 0)), f64::from(u8::from(item % 4 == 1))]).collect();
+        let rows: Vec<Vec<f64>> =
+            (0..200).map(|item| vec![1.0, f64::from(u8::from(item % 4 == 0)), f64::from(u8::from(item % 4 == 1))]).collect();
         let resampling = Resampling { resamples: 399, level: 0.95, seed: 1 };
         let guessed = loss_per_step(&rows, &[0.0, 10.0, 20.0], 0.25, resampling).expect("enough items");
         assert!(guessed.value > 0.4, "what is left is guessing: {guessed}");

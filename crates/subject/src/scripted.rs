@@ -27,6 +27,10 @@ pub struct Script {
     pub cites: f64,
     /// Names the right source when it names one.
     pub cites_rightly: f64,
+    /// Forgets what it was told more than `forgets_after` turns ago, question by question.
+    pub forgets: f64,
+    /// Turns that it remembers.
+    pub forgets_after: usize,
     /// Gives another answer than the last time, call by call.
     pub noise: f64,
     /// Fails, call by call.
@@ -48,6 +52,8 @@ impl Script {
             invents: 0.0,
             cites: 1.0,
             cites_rightly: 1.0,
+            forgets: 0.0,
+            forgets_after: 0,
             noise: 0.0,
             fails: 0.0,
             silent: 0.0,
@@ -78,6 +84,8 @@ pub struct ScriptedSubject {
 struct Asked<'a> {
     fact: Option<&'a ScriptedFact>,
     documents: Vec<&'a str>,
+    /// Turns since the documents.
+    turns: usize,
     text: String,
 }
 
@@ -99,7 +107,12 @@ impl ScriptedSubject {
         let question: String = named("question").map(|piece| piece.text.as_str()).collect();
         let fact = self.facts.iter().filter(|fact| question.contains(&fact.question)).max_by_key(|fact| fact.question.len());
         let documents = named("document ").map(|piece| piece.text.as_str()).collect();
-        Asked { fact, documents, text: request.plain_text() }
+        let told = |message: &glassbox_record::Message| {
+            message.pieces.iter().any(|piece| piece.span.as_deref().is_some_and(|span| span.starts_with("document ")))
+        };
+        // After them come an acknowledgement, two messages a turn, and the question.
+        let later = request.messages.iter().rposition(told).map_or(0, |place| request.messages.len() - 1 - place);
+        Asked { fact, documents, turns: later.saturating_sub(1) / 2, text: request.plain_text() }
     }
 
     fn reply(&self, asked: &Asked<'_>, call: u64) -> Reply {
@@ -120,6 +133,9 @@ impl ScriptedSubject {
         };
         let read = match gold {
             _ if happens_now("noise", script.noise) => other(&now),
+            _ if asked.turns > script.forgets_after && unit(&["forgets", &script.seed.to_string(), &fact.question]) < script.forgets => {
+                None
+            }
             _ if happens("first", script.bound_to_first) => asked.documents.first().map(|_| 0),
             Some(_) if !at_an_end && happens("blind", script.blind_to_middle) => Some(0),
             Some(_) if !happens("accuracy", script.accuracy) => other(""),

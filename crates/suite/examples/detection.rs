@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p glassbox-suite --example detection -- 100
+//! cargo run --release -p glassbox-suite --example detection -- 200 memory
 //! ```
 #![expect(clippy::print_stdout, reason = "a table is all that this program is for")]
 
@@ -17,7 +18,12 @@ const RESAMPLES: usize = 399;
 fn main() -> Result<(), SuiteError> {
     let seeds: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100);
     println!("suite, subject, gate: pass / cannot say / inconclusive / fail of {seeds} seeds");
-    for (name, subjects) in [("evidence", evidence_subjects()), ("order", order_subjects())] {
+    for (name, subjects) in
+        [("evidence", evidence_subjects()), ("order", order_subjects()), ("memory", memory_subjects()), ("length", length_subjects())]
+    {
+        if std::env::args().nth(2).is_some_and(|only| only != name) {
+            continue;
+        }
         let mut suite = built_in(name).expect("the suite is built in")?;
         suite.defaults.stats.resamples = RESAMPLES;
         let plan = suite.plan()?;
@@ -51,6 +57,28 @@ fn order_subjects() -> Vec<(&'static str, Script)> {
         ("noisy in 20 %", Script { noise: 0.2, ..healthy() }),
         ("bound to the first document in 25 %", Script { bound_to_first: 0.25, ..healthy() }),
         ("blind to the middle in 40 %", Script { blind_to_middle: 0.4, ..healthy() }),
+    ]
+}
+
+fn memory_subjects() -> Vec<(&'static str, Script)> {
+    let forgets = |forgets, forgets_after| Script { forgets, forgets_after, ..Script::healthy(0) };
+    vec![
+        ("healthy, 97 % right", Script { accuracy: 0.97, ..Script::healthy(0) }),
+        ("forgets all after 10 turns", forgets(1.0, 10)),
+        ("forgets half after 10 turns", forgets(0.5, 10)),
+        ("forgets 30 % after 5 turns", forgets(0.3, 5)),
+        ("knows 25 % by heart", Script { memory: 0.25, ..Script::healthy(0) }),
+    ]
+}
+
+fn length_subjects() -> Vec<(&'static str, Script)> {
+    // All that lies between is one turn: whoever forgets after none forgets what a text pushed away.
+    let forgets = |forgets| Script { forgets, ..Script::healthy(0) };
+    vec![
+        ("healthy, 97 % right", Script { accuracy: 0.97, ..Script::healthy(0) }),
+        ("forgets all behind a text", forgets(1.0)),
+        ("forgets half behind a text", forgets(0.5)),
+        ("forgets 30 % behind a text", forgets(0.3)),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use crate::{Suite, SuiteError};
 
 /// Names of the built-in suites.
-pub const BUILT_IN_SUITES: [&str; 2] = ["evidence", "order"];
+pub const BUILT_IN_SUITES: [&str; 4] = ["evidence", "order", "memory", "length"];
 
 /// A built-in suite by its name; none where there is no such suite.
 ///
@@ -23,6 +23,8 @@ pub fn built_in(name: &str) -> Option<Result<Suite, SuiteError>> {
 fn embedded(file: &str) -> Option<&'static [u8]> {
     match file {
         "evidence.yaml" => Some(include_bytes!("../../../suites/evidence.yaml")),
+        "length.yaml" => Some(include_bytes!("../../../suites/length.yaml")),
+        "memory.yaml" => Some(include_bytes!("../../../suites/memory.yaml")),
         "order.yaml" => Some(include_bytes!("../../../suites/order.yaml")),
         "data/evidence.en.jsonl" => Some(include_bytes!("../../../suites/data/evidence.en.jsonl")),
         "data/evidence.zh.jsonl" => Some(include_bytes!("../../../suites/data/evidence.zh.jsonl")),

@@ -12,6 +12,7 @@ mod cases;
 mod checks;
 mod compare;
 mod data;
+mod design;
 mod error;
 mod measure;
 mod orders;
@@ -23,11 +24,13 @@ mod verdict;
 
 pub use built_in::{BUILT_IN_SUITES, built_in};
 pub use data::{Data, Item};
+pub use design::{Design, Distance, DocumentDesign};
 pub use error::{Place, SuiteError};
 pub use run::{Destination, Ending, Finished, Surroundings};
 pub use schema::{
     Accept, Arm, CheckSpec, CiteSpec, DataSource, Defaults, DesignSpec, DistractorSource, DocumentsSpec, FloorSpec, GateSpec, LookSpec,
-    MessageSpec, PartSpec, Positions, PromptSet, SUITE_VERSION, SamplingSpec, StatsSpec, SuiteFile, TestKind, TestSpec, json_schema,
+    MessageSpec, PartSpec, Positions, PromptSet, SUITE_VERSION, SamplingSpec, StatsSpec, SuiteFile, TestKind, TestSpec, TurnSpec,
+    json_schema,
 };
-pub use suite::{Design, DocumentDesign, Gate, ReadData, Suite, Test};
+pub use suite::{Gate, ReadData, Suite, Test};
 pub use verdict::judge_run;

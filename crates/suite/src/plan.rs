@@ -8,8 +8,9 @@ use glassbox_stats::random::{Dice, seed_from};
 
 use crate::compare::{contains_value, normalised};
 use crate::data::Item;
-use crate::schema::{Arm, Defaults, DistractorSource, MessageSpec, PartSpec};
-use crate::suite::{Design, DocumentDesign, Suite, Test};
+use crate::design::{Design, Distance, DocumentDesign};
+use crate::schema::{Arm, Defaults, DistractorSource, MessageSpec, PartSpec, PromptSet, TurnSpec};
+use crate::suite::{Suite, Test};
 use crate::{SuiteError, orders};
 
 impl Suite {
@@ -52,6 +53,7 @@ impl Planner<'_> {
         match &self.test.design {
             Design::EvidencePosition { positions, arms, .. } => self.evidence(&others, positions, arms.iter().copied()),
             Design::OrderSensitivity { documents, orders } => self.orders(&others, documents.passages, *orders),
+            Design::MemoryDecay { distances, untold, .. } => self.memory(&others, distances, *untold),
         }
     }
 
@@ -119,6 +121,34 @@ impl Planner<'_> {
         Ok(group)
     }
 
+    fn memory(&self, others: &[Passage], distances: &[Distance], untold: bool) -> Result<Vec<PlannedTrial>, SuiteError> {
+        let prompts = &self.test.prompts[&self.item.lang];
+        let mut passages = others.to_vec();
+        passages.insert(self.rank % (others.len() + 1), self.gold());
+        let ask = |distance: &Distance, replicate: u32| {
+            let mut messages: Vec<Message> = prompts.ask.iter().map(|message| render(message, self.item, &passages)).collect();
+            let at = messages.len() - 1;
+            messages.splice(at..at, between(prompts, *distance, self.rank));
+            let mut condition = Condition { cite: Some(self.test.cite), ..Condition::of_arm("told") };
+            match distance {
+                Distance::Turns(turns) => condition.turns = Some(*turns),
+                Distance::Characters(characters) => condition.characters = Some(*characters),
+            }
+            self.planned(condition, replicate, messages, passages.clone())
+        };
+        let mut group: Vec<PlannedTrial> = distances.iter().map(|distance| ask(distance, 0)).collect::<Result<_, _>>()?;
+        if self.defaults.floor.items.is_none_or(|most| self.rank < most) {
+            let rotated = &distances[self.rank % distances.len()];
+            for replicate in 1..self.defaults.floor.replicates {
+                group.push(ask(rotated, replicate)?);
+            }
+        }
+        if untold {
+            group.push(self.trial(Condition::of_arm("closed"), 0, self.checked(prompts.closed_book.as_ref())?, Vec::new())?);
+        }
+        Ok(group)
+    }
+
     /// The documents beside the gold one, in the order that every condition of the item keeps.
     fn others(&self) -> Result<Vec<Passage>, SuiteError> {
         let DocumentDesign { passages, source, contradictory } = self.test.design.documents();
@@ -176,10 +206,21 @@ impl Planner<'_> {
         prompt: &[MessageSpec],
         passages: Vec<Passage>,
     ) -> Result<PlannedTrial, SuiteError> {
+        let messages = prompt.iter().map(|message| render(message, self.item, &passages)).collect();
+        self.planned(condition, replicate, messages, passages)
+    }
+
+    fn planned(
+        &self,
+        condition: Condition,
+        replicate: u32,
+        messages: Vec<Message>,
+        passages: Vec<Passage>,
+    ) -> Result<PlannedTrial, SuiteError> {
         let sampling = &self.defaults.sampling;
         let random = sampling.temperature > 0.0;
         let request = Request {
-            messages: prompt.iter().map(|message| render(message, self.item, &passages)).collect(),
+            messages,
             max_tokens: sampling.max_tokens,
             sampling: if random { Sampling::Temperature(sampling.temperature) } else { Sampling::Greedy },
             stop: sampling.stop.clone(),
@@ -201,6 +242,33 @@ impl Planner<'_> {
             expected,
         };
         Ok(PlannedTrial::new(content)?)
+    }
+}
+
+/// Neutral messages that lie between what is told and the question. Each item begins at another turn, so that no distance has turns of its own.
+fn between(prompts: &PromptSet, distance: Distance, rank: usize) -> Vec<Message> {
+    let turns = &prompts.between;
+    let said = |role, text: String| Message { role, pieces: vec![Piece { span: None, text }] };
+    let from = |index: usize| &turns[(rank + index) % turns.len()];
+    match distance {
+        Distance::Turns(count) => {
+            let turn = |turn: &TurnSpec| [said(Role::User, turn.user.clone()), said(Role::Assistant, turn.assistant.clone())];
+            (0..count).map(from).flat_map(turn).collect()
+        }
+        Distance::Characters(0) => Vec::new(),
+        Distance::Characters(count) => {
+            let mut text = String::new();
+            let mut characters = 0;
+            for turn in (0..).map(from) {
+                if characters >= count {
+                    break;
+                }
+                let more = format!("{} {}\n", turn.user, turn.assistant);
+                characters += more.chars().count().max(1);
+                text.push_str(&more);
+            }
+            vec![said(Role::User, text.trim_end().to_owned()), said(Role::Assistant, from(0).assistant.clone())]
+        }
     }
 }
 

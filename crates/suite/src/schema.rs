@@ -115,6 +115,9 @@ pub struct PromptSet {
     /// Asks from documents without demanding a citation; needed for the arm `no_citation`.
     #[serde(default)]
     pub ask_without_citation: Option<Vec<MessageSpec>>,
+    /// memory_decay: neutral turns that come between the documents and the last message; used in this order, each item beginning elsewhere.
+    #[serde(default)]
+    pub between: Vec<TurnSpec>,
     /// Asks without documents; needed for the arm `closed`.
     #[serde(default)]
     pub closed_book: Option<Vec<MessageSpec>>,
@@ -129,6 +132,16 @@ pub struct MessageSpec {
     pub role: Role,
     /// Its parts, one after the other.
     pub parts: Vec<PartSpec>,
+}
+
+/// A turn that has nothing to do with the question.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnSpec {
+    /// What the user says.
+    pub user: String,
+    /// What the assistant answers.
+    pub assistant: String,
 }
 
 /// A part of a message.
@@ -196,6 +209,8 @@ pub enum TestKind {
     EvidencePosition,
     /// The same documents in several orders.
     OrderSensitivity,
+    /// What was told, asked again after neutral turns or text.
+    MemoryDecay,
 }
 
 /// How items are varied. Which keys apply depends on the type of the test.
@@ -213,9 +228,15 @@ pub struct DesignSpec {
     /// evidence_position: places of the gold document.
     #[serde(default)]
     pub positions: Option<Positions>,
-    /// evidence_position: arms beside the positions.
+    /// evidence_position, memory_decay (`closed` only): arms beside the positions or distances.
     #[serde(default)]
     pub arms: Option<Vec<Arm>>,
+    /// memory_decay: neutral turns between what is told and the question; rising.
+    #[serde(default)]
+    pub turns: Option<Vec<usize>>,
+    /// memory_decay: characters of neutral text in one turn between them, instead of turns; rising.
+    #[serde(default)]
+    pub characters: Option<Vec<usize>>,
     /// order_sensitivity: how many orders, `identity` and `reverse` included.
     #[serde(default)]
     pub orders: Option<usize>,
@@ -361,6 +382,7 @@ impl TestKind {
         match self {
             Self::EvidencePosition => "evidence_position",
             Self::OrderSensitivity => "order_sensitivity",
+            Self::MemoryDecay => "memory_decay",
         }
     }
 }

@@ -10,9 +10,9 @@ use serde_saphyr::Spanned;
 
 use crate::checks::{metric_names, metric_range};
 use crate::data::{Data, Item};
+use crate::design::{Design, Distance};
 use crate::schema::{
-    Arm, CheckSpec, Defaults, DesignSpec, DistractorSource, GateSpec, MessageSpec, PartSpec, Positions, PromptSet, SuiteFile, TestKind,
-    TestSpec, place_of,
+    Arm, CheckSpec, Defaults, DistractorSource, GateSpec, MessageSpec, PartSpec, PromptSet, SuiteFile, TestSpec, place_of,
 };
 use crate::{Place, SuiteError};
 
@@ -55,38 +55,6 @@ pub struct Test {
     pub(crate) golds: BTreeMap<String, Vec<String>>,
     /// Every value by language and attribute: what a document may state.
     pub(crate) values: BTreeMap<(String, Option<String>), BTreeSet<String>>,
-}
-
-/// How items are varied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Design {
-    /// k documents, one of them right, its place varied.
-    EvidencePosition {
-        /// How documents are chosen.
-        documents: DocumentDesign,
-        /// Places of the gold document, counted from 1, rising.
-        positions: Vec<usize>,
-        /// Arms beside the positions.
-        arms: BTreeSet<Arm>,
-    },
-    /// The same documents in several orders.
-    OrderSensitivity {
-        /// How documents are chosen.
-        documents: DocumentDesign,
-        /// How many orders, identity and reverse included.
-        orders: usize,
-    },
-}
-
-/// How the documents of a prompt are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DocumentDesign {
-    /// Documents, the gold one included.
-    pub passages: usize,
-    /// Where the others come from.
-    pub source: DistractorSource,
-    /// How many of the others contradict the gold one.
-    pub contradictory: usize,
 }
 
 /// A threshold on a metric.
@@ -160,25 +128,6 @@ impl Suite {
     }
 }
 
-impl Design {
-    /// Which kind of test this is.
-    #[must_use]
-    pub fn kind(&self) -> TestKind {
-        match self {
-            Self::EvidencePosition { .. } => TestKind::EvidencePosition,
-            Self::OrderSensitivity { .. } => TestKind::OrderSensitivity,
-        }
-    }
-
-    /// How its documents are chosen.
-    #[must_use]
-    pub fn documents(&self) -> DocumentDesign {
-        match self {
-            Self::EvidencePosition { documents, .. } | Self::OrderSensitivity { documents, .. } => *documents,
-        }
-    }
-}
-
 impl Test {
     fn check(path: &str, spec: &TestSpec, file: &SuiteFile, data: &BTreeMap<String, Data>) -> Result<Self, SuiteError> {
         let chosen = chosen_data(path, spec, data)?;
@@ -186,7 +135,7 @@ impl Test {
             let error = SuiteError::refused(place_of(path, &spec.prompt), format!("no prompt `{}`", spec.prompt.value));
             error.with_nearest(&spec.prompt.value, file.prompts.keys().map(String::as_str))
         })?;
-        let design = checked_design(path, spec)?;
+        let design = Design::check(path, spec)?;
         let items = choose_items(&chosen, spec.items, file.defaults.seed);
         let all: Vec<&Item> = chosen.iter().flat_map(|data| &data.items).collect();
         check_items(path, spec, &all, prompts, &design)?;
@@ -265,48 +214,6 @@ fn choose_items(chosen: &[&Data], most: Option<usize>, seed: u64) -> Vec<Item> {
     in_turn.take(most.unwrap_or(usize::MAX)).cloned().collect()
 }
 
-fn checked_design(path: &str, spec: &TestSpec) -> Result<Design, SuiteError> {
-    let design: &DesignSpec = &spec.design.value;
-    let refused = |message: String| Err(SuiteError::refused(place_of(path, &spec.design), message));
-    let documents = DocumentDesign { passages: design.passages, source: design.distractors, contradictory: design.contradictory };
-    if design.contradictory >= design.passages {
-        return refused(format!(
-            "`contradictory` is {}, but beside the gold document there are only {}",
-            design.contradictory,
-            design.passages.saturating_sub(1)
-        ));
-    }
-    match spec.kind {
-        TestKind::EvidencePosition => {
-            if design.orders.is_some() {
-                return refused("`orders` belongs to tests of type `order_sensitivity`; this one is `evidence_position`".to_owned());
-            }
-            let positions: Vec<usize> = match &design.positions {
-                None | Some(Positions::All) => (1..=design.passages).collect(),
-                Some(Positions::Only(places)) => places.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
-            };
-            if design.passages < 2 || positions.iter().any(|place| *place == 0 || *place > design.passages) || positions.is_empty() {
-                return refused(format!("wanted at least 2 `passages` and `positions` from 1 to {}, found {positions:?}", design.passages));
-            }
-            let arms = design.arms.iter().flatten().copied().collect();
-            Ok(Design::EvidencePosition { documents, positions, arms })
-        }
-        TestKind::OrderSensitivity => {
-            if design.positions.is_some() || design.arms.is_some() {
-                return refused(
-                    "`positions` and `arms` belong to tests of type `evidence_position`; this one is `order_sensitivity`".to_owned(),
-                );
-            }
-            let possible: usize = (1..=design.passages.min(12)).product();
-            let orders = design.orders.unwrap_or(possible.min(12));
-            if design.passages < 2 || orders < 2 || orders > possible {
-                return refused(format!("{} documents have from 2 to {possible} orders, and `orders` is {orders}", design.passages));
-            }
-            Ok(Design::OrderSensitivity { documents, orders })
-        }
-    }
-}
-
 fn check_items(
     path: &str,
     spec: &TestSpec,
@@ -379,6 +286,22 @@ fn check_prompt(path: &str, spec: &TestSpec, lang: &str, prompt: &PromptSet, des
                 place_of(path, &documents.each),
                 "`each` must hold `{text}`, the place of the document's text",
             ));
+        }
+    }
+    if let Design::MemoryDecay { untold, distances, .. } = design {
+        if *untold && prompt.closed_book.is_none() {
+            return refused("the arm `closed` needs `closed_book`".to_owned());
+        }
+        if prompt.between.is_empty() {
+            return refused("a test of type `memory_decay` needs `between`: neutral turns".to_owned());
+        }
+        let most = distances.iter().filter_map(|distance| if let Distance::Turns(turns) = distance { Some(*turns) } else { None }).max();
+        if let Some(most) = most.filter(|most| *most > prompt.between.len()) {
+            return refused(format!("`between` has {} turns, and the design wants {most}", prompt.between.len()));
+        }
+        let last = prompt.ask.last().map(std::slice::from_ref).unwrap_or_default();
+        if documents(last) != 0 || questions(last) != 1 {
+            return refused("the last message of `ask` must hold the `question`, and an earlier one the `documents`".to_owned());
         }
     }
     if let Design::EvidencePosition { arms, .. } = design {

@@ -11,7 +11,14 @@ const RUNS: u64 = 150; // standard error 0.018 for each truth, 0.007 for the mea
 
 #[test]
 fn the_loss_per_step_covers_nominally_on_average() {
-    let truths = [(60, 0.9, 0.02, 0.0), (100, 0.95, 0.05, 0.0), (100, 0.9, 0.1, 0.0), (200, 0.98, 0.01, 0.0), (100, 0.9, 0.05, 0.25), (100, 1.0, 0.15, 0.0)];
+    let truths = [
+        (60, 0.9, 0.02, 0.0),
+        (100, 0.95, 0.05, 0.0),
+        (100, 0.9, 0.1, 0.0),
+        (200, 0.98, 0.01, 0.0),
+        (100, 0.9, 0.05, 0.25),
+        (100, 1.0, 0.15, 0.0),
+    ];
     let shares: Vec<_> = truths
         .iter()
         .map(|(items, start, loss, guess)| {

@@ -247,13 +247,13 @@ fn citation_cost(items: &Items<'_>, measure: &Measure<'_>) -> Measured {
 }
 
 /// How often two answers to the same request differ.
-fn floor(items: &Items<'_>, measure: &Measure<'_>) -> Measured {
+pub(super) fn floor(items: &Items<'_>, measure: &Measure<'_>) -> Measured {
     let repeats = |item: &ItemCases<'_>| {
         let again: Vec<&Case<'_>> = item.cases.iter().filter(|case| case.trial.content.replicate > 0).collect();
-        let place = again.first()?.condition().position;
-        let first = item.measured("position", place)?;
+        let condition = again.first()?.condition();
+        let first = item.cases.iter().find(|case| case.trial.content.replicate == 0 && case.condition() == condition)?;
         let keys: Option<Vec<String>> =
-            std::iter::once(&first).chain(again).map(|case| case.answered().map(|score| answer_key(case.trial, score))).collect();
+            std::iter::once(first).chain(again).map(|case| case.answered().map(|score| answer_key(case.trial, score))).collect();
         keys.filter(|keys| keys.len() >= 2)
     };
     let answers: Vec<Vec<String>> = items.values().filter_map(repeats).collect();

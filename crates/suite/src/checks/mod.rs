@@ -1,6 +1,7 @@
 //! One file a check: from judged trials to metrics.
 
 pub(crate) mod evidence_position;
+pub(crate) mod memory_decay;
 pub(crate) mod order_sensitivity;
 
 use std::collections::BTreeMap;
@@ -8,8 +9,9 @@ use std::collections::BTreeMap;
 use glassbox_record::Series;
 
 use crate::cases::ItemCases;
+use crate::design::Design;
 use crate::measure::{Measure, Measured};
-use crate::suite::{Design, Test};
+use crate::suite::Test;
 
 /// What a check found.
 #[derive(Debug, Default)]
@@ -24,6 +26,7 @@ pub(crate) fn measure(test: &Test, items: &BTreeMap<&str, ItemCases<'_>>, measur
     match &test.design {
         Design::EvidencePosition { positions, arms, .. } => evidence_position::measure(positions, arms, test.cite, items, measure),
         Design::OrderSensitivity { documents, .. } => order_sensitivity::measure(documents.passages, items, measure),
+        Design::MemoryDecay { distances, untold, .. } => memory_decay::measure(distances, *untold, items, measure),
     }
 }
 
@@ -32,7 +35,7 @@ pub(crate) fn metric_range(name: &str) -> (f64, f64) {
     match name {
         // A ratio: documents may mislead, or help more together than alone.
         "evidence_utilisation" => (-10.0, 10.0),
-        "u_contrast" | "citation_cost" | "eos" | "order_gap" | "primacy" => (-1.0, 1.0),
+        "u_contrast" | "citation_cost" | "eos" | "order_gap" | "primacy" | "decay" => (-1.0, 1.0),
         _ => (0.0, 1.0),
     }
 }
@@ -42,5 +45,6 @@ pub(crate) fn metric_names(design: &Design, cite: bool) -> Vec<String> {
     match design {
         Design::EvidencePosition { positions, arms, .. } => evidence_position::metric_names(positions, arms, cite),
         Design::OrderSensitivity { .. } => order_sensitivity::metric_names(),
+        Design::MemoryDecay { distances, untold, .. } => memory_decay::metric_names(distances, *untold),
     }
 }

@@ -42,6 +42,35 @@ fn a_healthy_subject_passes_every_gate_of_the_order_suite() {
 }
 
 #[test]
+fn a_healthy_subject_passes_every_gate_of_the_memory_suite() {
+    let suite = small("memory", 60);
+    for seed in 0..SEEDS {
+        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.985, ..Script::healthy(seed) }));
+        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
+        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
+    }
+}
+
+#[test]
+fn forgetting_after_some_turns_fails_the_decay_gates_and_the_half_life_says_how_fast() {
+    let suite = small("memory", 60);
+    let forgetful = |seed| Script { forgets: 0.6, forgets_after: 7, ..Script::healthy(seed) };
+    for gate in ["decay", "recall@20"] {
+        assert_eq!(outcomes(&suite, gate, forgetful).0, SEEDS as usize, "{gate}");
+    }
+    let found = verdicts(&suite, &subject(&suite, forgetful(1)));
+    let turns = &found.tests[0];
+    assert!(
+        turns.notes.iter().any(|note| note.starts_with("Half-life in turns: ") && !note.contains("turns: endless")),
+        "{:?}",
+        turns.notes
+    );
+    let recall = |name: &str| turns.metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value).expect("measured");
+    assert!(recall("recall@5") == 1.0 && recall("recall@10") < 0.6, "it remembers seven turns");
+    assert_eq!(outcomes(&suite, "untold_accuracy", |seed| Script { memory: 0.5, ..Script::healthy(seed) }).0, SEEDS as usize);
+}
+
+#[test]
 fn blindness_to_the_middle_fails_the_contrast_and_the_used_share() {
     let suite = small("evidence", 80);
     for strength in [0.4, 1.0] {
