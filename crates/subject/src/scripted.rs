@@ -27,6 +27,10 @@ pub struct Script {
     pub cites: f64,
     /// Names the right source when it names one.
     pub cites_rightly: f64,
+    /// Answers what it knows by heart where a document says otherwise, question by question.
+    pub stubborn: f64,
+    /// Answers from the last of two documents that contradict one another, prompt by prompt.
+    pub bound_to_last: f64,
     /// Forgets what it was told more than `forgets_after` turns ago, question by question.
     pub forgets: f64,
     /// Turns that it remembers.
@@ -52,6 +56,8 @@ impl Script {
             invents: 0.0,
             cites: 1.0,
             cites_rightly: 1.0,
+            stubborn: 0.0,
+            bound_to_last: 0.0,
             forgets: 0.0,
             forgets_after: 0,
             noise: 0.0,
@@ -70,6 +76,8 @@ pub struct ScriptedFact {
     pub answer: String,
     /// The document that holds it.
     pub gold: String,
+    /// Documents that say otherwise, and what they say.
+    pub counters: Vec<(String, String)>,
 }
 
 /// A subject that follows a [`Script`]: the truth about it is known, so that the bench can be tested on it.
@@ -125,6 +133,11 @@ impl ScriptedSubject {
             return Reply { text: String::new(), read: None };
         }
         let gold = asked.documents.iter().position(|document| document.contains(&fact.gold));
+        let counter = |document: &str| fact.counters.iter().find(|(text, _)| document.contains(text.as_str())).map(|(_, value)| value);
+        let contradicting = asked.documents.iter().position(|document| counter(document).is_some());
+        if contradicting.is_some() && unit(&["stubborn", &script.seed.to_string(), &fact.question]) < script.stubborn {
+            return Reply { text: fact.answer.clone(), read: None };
+        }
         let at_an_end = gold.is_some_and(|index| index == 0 || index + 1 == asked.documents.len());
         let other = |salt: &str| {
             let others: Vec<usize> = (0..asked.documents.len()).filter(|index| Some(*index) != gold).collect();
@@ -137,9 +150,11 @@ impl ScriptedSubject {
                 None
             }
             _ if happens("first", script.bound_to_first) => asked.documents.first().map(|_| 0),
+            Some(_) if contradicting.is_some() && happens("last", script.bound_to_last) => Some(asked.documents.len() - 1),
             Some(_) if !at_an_end && happens("blind", script.blind_to_middle) => Some(0),
             Some(_) if !happens("accuracy", script.accuracy) => other(""),
             Some(index) => Some(index),
+            None if contradicting.is_some() && happens("accuracy", script.accuracy) => contradicting,
             None if unit(&["memory", &script.seed.to_string(), &fact.question]) < script.memory => {
                 return Reply { text: fact.answer.clone(), read: None };
             }
@@ -147,7 +162,11 @@ impl ScriptedSubject {
             None => None,
         };
         let Some(index) = read else { return Reply { text: unknown(&fact.question).to_owned(), read: None } };
-        let value = if gold == Some(index) { fact.answer.clone() } else { value_of(asked.documents[index], fact) };
+        let value = match counter(asked.documents[index]) {
+            _ if gold == Some(index) => fact.answer.clone(),
+            Some(value) => value.clone(),
+            None => value_of(asked.documents[index], fact),
+        };
         if !happens("cites", script.cites) {
             return Reply { text: value, read };
         }
@@ -267,6 +286,7 @@ mod tests {
             question: "What is the colour of Zorvex?".to_owned(),
             answer: "teal".to_owned(),
             gold: "Zorvex comes in teal.".to_owned(),
+            counters: vec![("Zorvex is puce.".to_owned(), "puce".to_owned())],
         };
         ScriptedSubject::new(script, vec![fact])
     }

@@ -18,9 +18,13 @@ const RESAMPLES: usize = 399;
 fn main() -> Result<(), SuiteError> {
     let seeds: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100);
     println!("suite, subject, gate: pass / cannot say / inconclusive / fail of {seeds} seeds");
-    for (name, subjects) in
-        [("evidence", evidence_subjects()), ("order", order_subjects()), ("memory", memory_subjects()), ("length", length_subjects())]
-    {
+    for (name, subjects) in [
+        ("evidence", evidence_subjects()),
+        ("order", order_subjects()),
+        ("memory", memory_subjects()),
+        ("length", length_subjects()),
+        ("conflict", conflict_subjects()),
+    ] {
         if std::env::args().nth(2).is_some_and(|only| only != name) {
             continue;
         }
@@ -82,12 +86,27 @@ fn length_subjects() -> Vec<(&'static str, Script)> {
     ]
 }
 
+fn conflict_subjects() -> Vec<(&'static str, Script)> {
+    let knowing = || Script { memory: 1.0, ..Script::healthy(0) };
+    vec![
+        ("knows all and follows its documents, 97 % right", Script { accuracy: 0.97, ..knowing() }),
+        ("stubborn in all", Script { stubborn: 1.0, ..knowing() }),
+        ("stubborn in 50 %", Script { stubborn: 0.5, ..knowing() }),
+        ("stubborn in 30 %", Script { stubborn: 0.3, ..knowing() }),
+        ("bound to the last in all", Script { bound_to_last: 1.0, ..knowing() }),
+        ("bound to the last in 60 %", Script { bound_to_last: 0.6, ..knowing() }),
+        ("bound to the last in 30 %", Script { bound_to_last: 0.3, ..knowing() }),
+        ("knows 10 % by heart", Script { memory: 0.1, ..knowing() }),
+    ]
+}
+
 /// For each gate, and for the whole suite, how often it came out as each [`Status`], in the order of its variants.
 fn count(suite: &Suite, plan: &[PlannedTrial], script: &Script, seeds: u64) -> BTreeMap<String, [usize; 4]> {
     let fact = |item: &glassbox_suite::Item| ScriptedFact {
         question: item.question.clone(),
         answer: item.answer.clone(),
         gold: item.gold.clone(),
+        counters: item.counters().map(|(text, value)| (text.to_owned(), value.to_owned())).collect(),
     };
     let facts: Vec<ScriptedFact> = suite.tests.iter().flat_map(|test| &test.items).map(fact).collect();
     let mut counts: BTreeMap<String, [usize; 4]> = BTreeMap::new();

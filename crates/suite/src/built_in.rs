@@ -5,7 +5,7 @@ use std::io;
 use crate::{Suite, SuiteError};
 
 /// Names of the built-in suites.
-pub const BUILT_IN_SUITES: [&str; 4] = ["evidence", "order", "memory", "length"];
+pub const BUILT_IN_SUITES: [&str; 5] = ["evidence", "order", "memory", "length", "conflict"];
 
 /// A built-in suite by its name; none where there is no such suite.
 ///
@@ -24,6 +24,9 @@ fn embedded(file: &str) -> Option<&'static [u8]> {
     match file {
         "evidence.yaml" => Some(include_bytes!("../../../suites/evidence.yaml")),
         "length.yaml" => Some(include_bytes!("../../../suites/length.yaml")),
+        "conflict.yaml" => Some(include_bytes!("../../../suites/conflict.yaml")),
+        "data/conflict.en.jsonl" => Some(include_bytes!("../../../suites/data/conflict.en.jsonl")),
+        "data/conflict.zh.jsonl" => Some(include_bytes!("../../../suites/data/conflict.zh.jsonl")),
         "memory.yaml" => Some(include_bytes!("../../../suites/memory.yaml")),
         "order.yaml" => Some(include_bytes!("../../../suites/order.yaml")),
         "data/evidence.en.jsonl" => Some(include_bytes!("../../../suites/data/evidence.en.jsonl")),

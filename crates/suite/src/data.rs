@@ -30,6 +30,9 @@ pub struct Item {
     /// Documents that answer the question differently.
     #[serde(default)]
     pub contradictory: Vec<String>,
+    /// The value that the contradictory documents state.
+    #[serde(default)]
+    pub counter_answer: Option<String>,
     /// Where the item comes from, such as `fictional`.
     #[serde(default)]
     pub kind: Option<String>,
@@ -92,6 +95,12 @@ impl Item {
         std::iter::once(self.answer.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
 
+    /// The contradictory documents with what they state, where that is known.
+    pub fn counters(&self) -> impl Iterator<Item = (&str, &str)> {
+        let value = self.counter_answer.as_deref();
+        self.contradictory.iter().filter_map(move |text| Some((text.as_str(), value?)))
+    }
+
     fn fault(&self) -> Option<String> {
         for (name, text) in
             [("id", &self.id), ("lang", &self.lang), ("question", &self.question), ("answer", &self.answer), ("gold", &self.gold)]
@@ -105,6 +114,11 @@ impl Item {
         }
         if !self.right_values().any(|value| contains_value(&self.gold, value)) {
             return Some(format!("the gold document does not hold the answer `{}`", self.answer));
+        }
+        if let Some(counter) = &self.counter_answer
+            && let Some(text) = self.contradictory.iter().find(|text| !contains_value(text, counter))
+        {
+            return Some(format!("the contradictory document `{text}` does not hold `{counter}`, which it is to state"));
         }
         let others = self
             .distractors

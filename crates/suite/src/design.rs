@@ -33,6 +33,11 @@ pub enum Design {
         /// Whether the question is asked without having been told too.
         untold: bool,
     },
+    /// A document that says otherwise than what is known by heart, or than another document.
+    FactConflict {
+        /// How documents are chosen: the gold one and one that contradicts it.
+        documents: DocumentDesign,
+    },
 }
 
 /// What lies between telling and asking.
@@ -73,6 +78,7 @@ impl Design {
             Self::EvidencePosition { .. } => TestKind::EvidencePosition,
             Self::OrderSensitivity { .. } => TestKind::OrderSensitivity,
             Self::MemoryDecay { .. } => TestKind::MemoryDecay,
+            Self::FactConflict { .. } => TestKind::FactConflict,
         }
     }
 
@@ -80,9 +86,10 @@ impl Design {
     #[must_use]
     pub fn documents(&self) -> DocumentDesign {
         match self {
-            Self::EvidencePosition { documents, .. } | Self::OrderSensitivity { documents, .. } | Self::MemoryDecay { documents, .. } => {
-                *documents
-            }
+            Self::EvidencePosition { documents, .. }
+            | Self::OrderSensitivity { documents, .. }
+            | Self::MemoryDecay { documents, .. }
+            | Self::FactConflict { documents } => *documents,
         }
     }
 
@@ -102,6 +109,15 @@ impl Design {
             return refused(format!("`turns` and `characters` belong to tests of type `memory_decay`; this one is `{}`", spec.kind.name()));
         }
         match spec.kind {
+            TestKind::FactConflict => {
+                let arms = design.arms.is_some() || design.positions.is_some() || design.orders.is_some();
+                if arms || (design.passages, design.contradictory) != (2, 1) {
+                    return refused(
+                        "a test of type `fact_conflict` has the design {passages: 2, contradictory: 1}, and nothing else".to_owned(),
+                    );
+                }
+                Ok(Self::FactConflict { documents })
+            }
             TestKind::MemoryDecay => {
                 if design.positions.is_some() || design.orders.is_some() {
                     return refused("`positions` and `orders` do not belong to tests of type `memory_decay`".to_owned());

@@ -53,6 +53,7 @@ impl Planner<'_> {
         match &self.test.design {
             Design::EvidencePosition { positions, arms, .. } => self.evidence(&others, positions, arms.iter().copied()),
             Design::OrderSensitivity { documents, orders } => self.orders(&others, documents.passages, *orders),
+            Design::FactConflict { .. } => self.conflict(&others),
             Design::MemoryDecay { distances, untold, .. } => self.memory(&others, distances, *untold),
         }
     }
@@ -117,6 +118,27 @@ impl Planner<'_> {
         // Separate calls, none of them among the orders: an answer that stood in both arms would hide a difference between them.
         for replicate in 1..=self.defaults.floor.replicates {
             group.push(trial(&chosen[0], replicate)?);
+        }
+        Ok(group)
+    }
+
+    fn conflict(&self, others: &[Passage]) -> Result<Vec<PlannedTrial>, SuiteError> {
+        let prompts = &self.test.prompts[&self.item.lang];
+        let of_arm = |arm: &str, position| Condition { position, cite: Some(self.test.cite), ..Condition::of_arm(arm) };
+        let ask = |condition, replicate, passages| self.trial(condition, replicate, &prompts.ask, passages);
+        let with_gold = |passages: [&[Passage]; 2]| passages.concat();
+        let gold = [self.gold()];
+        let mut group = vec![
+            self.trial(Condition::of_arm("closed"), 0, self.checked(prompts.closed_book.as_ref())?, Vec::new())?,
+            ask(of_arm("oracle", Some(1)), 0, gold.to_vec())?,
+            ask(of_arm("conflict", None), 0, others.to_vec())?,
+            ask(of_arm("both", Some(1)), 0, with_gold([&gold, others]))?,
+            ask(of_arm("both", Some(2)), 0, with_gold([others, &gold]))?,
+        ];
+        if self.defaults.floor.items.is_none_or(|most| self.rank < most) {
+            for replicate in 1..self.defaults.floor.replicates {
+                group.push(ask(of_arm("conflict", None), replicate, others.to_vec())?);
+            }
         }
         Ok(group)
     }

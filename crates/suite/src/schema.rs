@@ -211,6 +211,8 @@ pub enum TestKind {
     OrderSensitivity,
     /// What was told, asked again after neutral turns or text.
     MemoryDecay,
+    /// A document that says otherwise than what is known by heart, or than another document.
+    FactConflict,
 }
 
 /// How items are varied. Which keys apply depends on the type of the test.
@@ -383,6 +385,7 @@ impl TestKind {
             Self::EvidencePosition => "evidence_position",
             Self::OrderSensitivity => "order_sensitivity",
             Self::MemoryDecay => "memory_decay",
+            Self::FactConflict => "fact_conflict",
         }
     }
 }

@@ -146,6 +146,7 @@ impl Test {
             golds.entry(item.lang.clone()).or_default().push(item.gold.clone());
             let known = values.entry((item.lang.clone(), item.attribute.clone())).or_default();
             known.extend(item.right_values().map(str::to_owned));
+            known.extend(item.counter_answer.clone());
         }
         Ok(Self {
             id: spec.id.value.clone(),
@@ -303,6 +304,9 @@ fn check_prompt(path: &str, spec: &TestSpec, lang: &str, prompt: &PromptSet, des
         if documents(last) != 0 || questions(last) != 1 {
             return refused("the last message of `ask` must hold the `question`, and an earlier one the `documents`".to_owned());
         }
+    }
+    if matches!(design, Design::FactConflict { .. }) && prompt.closed_book.is_none() {
+        return refused("a test of type `fact_conflict` needs `closed_book`: what is known by heart".to_owned());
     }
     if let Design::EvidencePosition { arms, .. } = design {
         if arms.contains(&Arm::Closed) && prompt.closed_book.is_none() {

@@ -137,7 +137,11 @@ fn a_folder_that_may_not_be_read_says_so() {
 fn a_suite_that_is_not_there_names_the_built_in_ones() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path("folder")).expect("writable");
-    desk.refuses(&["test", "evidense"], 2, &["cannot read `evidense`", "hint:  built-in suites: evidence, order, memory, length"]);
+    desk.refuses(
+        &["test", "evidense"],
+        2,
+        &["cannot read `evidense`", "hint:  built-in suites: evidence, order, memory, length, conflict"],
+    );
     desk.refuses(&["test", "folder"], 2, &["cannot read `folder`"]);
 }
 

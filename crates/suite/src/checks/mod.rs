@@ -1,6 +1,7 @@
 //! One file a check: from judged trials to metrics.
 
 pub(crate) mod evidence_position;
+pub(crate) mod fact_conflict;
 pub(crate) mod memory_decay;
 pub(crate) mod order_sensitivity;
 
@@ -26,6 +27,7 @@ pub(crate) fn measure(test: &Test, items: &BTreeMap<&str, ItemCases<'_>>, measur
     match &test.design {
         Design::EvidencePosition { positions, arms, .. } => evidence_position::measure(positions, arms, test.cite, items, measure),
         Design::OrderSensitivity { documents, .. } => order_sensitivity::measure(documents.passages, items, measure),
+        Design::FactConflict { .. } => fact_conflict::measure(items, measure),
         Design::MemoryDecay { distances, untold, .. } => memory_decay::measure(distances, *untold, items, measure),
     }
 }
@@ -45,6 +47,7 @@ pub(crate) fn metric_names(design: &Design, cite: bool) -> Vec<String> {
     match design {
         Design::EvidencePosition { positions, arms, .. } => evidence_position::metric_names(positions, arms, cite),
         Design::OrderSensitivity { .. } => order_sensitivity::metric_names(),
+        Design::FactConflict { .. } => fact_conflict::metric_names(),
         Design::MemoryDecay { distances, untold, .. } => memory_decay::metric_names(distances, *untold),
     }
 }

@@ -71,6 +71,28 @@ fn forgetting_after_some_turns_fails_the_decay_gates_and_the_half_life_says_how_
 }
 
 #[test]
+fn who_wins_a_conflict_is_told_apart_from_which_place_wins() {
+    let suite = small("conflict", 70);
+    let knowing = |seed| Script { memory: 1.0, ..Script::healthy(seed) };
+    for seed in 0..SEEDS {
+        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.985, ..knowing(seed) }));
+        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
+        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
+    }
+    let stubborn = |seed| Script { stubborn: 0.5, ..knowing(seed) };
+    assert_eq!(outcomes(&suite, "follows_document", stubborn).0, SEEDS as usize);
+    assert_eq!(outcomes(&suite, "order_decides", stubborn).1, SEEDS as usize, "memory does not depend on the order");
+    let last = |seed| Script { bound_to_last: 0.6, ..knowing(seed) };
+    assert_eq!(outcomes(&suite, "order_decides", last).0, SEEDS as usize);
+    assert_eq!(outcomes(&suite, "follows_document", last).1, SEEDS as usize);
+    let found = verdicts(&suite, &subject(&suite, Script { bound_to_last: 1.0, ..knowing(1) }));
+    let value = |name: &str| found.tests[0].metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value);
+    assert_eq!((value("last_wins"), value("order_decides"), value("follows_memory")), (Some(1.0), Some(1.0), Some(0.0)));
+    // Who knows nothing by heart cannot show what wins.
+    assert_eq!(outcomes(&suite, "follows_document", |seed| Script { memory: 0.0, ..Script::healthy(seed) }), (0, 0));
+}
+
+#[test]
 fn blindness_to_the_middle_fails_the_contrast_and_the_used_share() {
     let suite = small("evidence", 80);
     for strength in [0.4, 1.0] {

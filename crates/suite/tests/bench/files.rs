@@ -207,7 +207,7 @@ fn an_item_that_cannot_measure_anything_is_refused_with_its_line() {
         (other.replace("\"teal\"", "\"\""), "item `b`: `answer` is empty (qa.jsonl:2)"),
         (
             other.replace("\"gold\"", "\"golden\""),
-            "unknown field `golden`, expected one of `id`, `lang`, `question`, `answer`, `aliases`, `gold`, `distractors`, `contradictory`, `kind`, `entity`, `attribute` (qa.jsonl:2)",
+            "unknown field `golden`, expected one of `id`, `lang`, `question`, `answer`, `aliases`, `gold`, `distractors`, `contradictory`, `counter_answer`, `kind`, `entity`, `attribute` (qa.jsonl:2)",
         ),
         ("{".to_owned(), "EOF while parsing an object (qa.jsonl:2)"),
     ] {

@@ -19,6 +19,7 @@ pub(crate) fn subject(suite: &Suite, script: Script) -> ScriptedSubject {
         question: item.question.clone(),
         answer: item.answer.clone(),
         gold: item.gold.clone(),
+        counters: item.counters().map(|(text, value)| (text.to_owned(), value.to_owned())).collect(),
     };
     ScriptedSubject::new(script, items.map(fact).collect())
 }
