@@ -148,7 +148,7 @@ cmd-test-budget_requests = 用完这么多请求就停下；运行可以继续
 cmd-test-budget_tokens = 用完这么多词元就停下；运行可以继续
 cmd-test-budget_money = 用完这么多钱就停下；运行可以继续
 cmd-test-price = 每百万词元的价格，提示和回答，例如 0.5,1.5
-cmd-test-suite = 测试集文件，或内置测试集的名字：evidence、order、memory、length、conflict
+cmd-test-suite = 测试集文件，或内置测试集的名字：evidence、order、rewrite、memory、length、conflict
 
 cmd-demo = 用内置测试集测试内置模型
 

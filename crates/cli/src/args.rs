@@ -313,7 +313,7 @@ Exit codes:
 pub(crate) struct Test {
     #[command(flatten)]
     pub(crate) model: ModelChoice,
-    /// The suite file, or the name of a built-in suite: evidence, order, memory, length, conflict
+    /// The suite file, or the name of a built-in suite: evidence, order, rewrite, memory, length, conflict
     pub(crate) suite: String,
     #[command(flatten)]
     pub(crate) run: RunChoice,

@@ -27,6 +27,8 @@ pub struct Script {
     pub cites: f64,
     /// Names the right source when it names one.
     pub cites_rightly: f64,
+    /// Reads another document where the question is put in other words, prompt by prompt.
+    pub startled_by_wording: f64,
     /// Answers what it knows by heart where a document says otherwise, question by question.
     pub stubborn: f64,
     /// Answers from the last of two documents that contradict one another, prompt by prompt.
@@ -56,6 +58,7 @@ impl Script {
             invents: 0.0,
             cites: 1.0,
             cites_rightly: 1.0,
+            startled_by_wording: 0.0,
             stubborn: 0.0,
             bound_to_last: 0.0,
             forgets: 0.0,
@@ -92,6 +95,8 @@ pub struct ScriptedSubject {
 struct Asked<'a> {
     fact: Option<&'a ScriptedFact>,
     documents: Vec<&'a str>,
+    /// Whether the question is put in other words.
+    rewritten: bool,
     /// Turns since the documents.
     turns: usize,
     text: String,
@@ -120,7 +125,8 @@ impl ScriptedSubject {
         };
         // After them come an acknowledgement, two messages a turn, and the question.
         let later = request.messages.iter().rposition(told).map_or(0, |place| request.messages.len() - 1 - place);
-        Asked { fact, documents, turns: later.saturating_sub(1) / 2, text: request.plain_text() }
+        let rewritten = fact.is_some_and(|fact| question != fact.question);
+        Asked { fact, documents, rewritten, turns: later.saturating_sub(1) / 2, text: request.plain_text() }
     }
 
     fn reply(&self, asked: &Asked<'_>, call: u64) -> Reply {
@@ -149,6 +155,7 @@ impl ScriptedSubject {
             _ if asked.turns > script.forgets_after && unit(&["forgets", &script.seed.to_string(), &fact.question]) < script.forgets => {
                 None
             }
+            _ if asked.rewritten && happens("wording", script.startled_by_wording) => other("wording"),
             _ if happens("first", script.bound_to_first) => asked.documents.first().map(|_| 0),
             Some(_) if contradicting.is_some() && happens("last", script.bound_to_last) => Some(asked.documents.len() - 1),
             Some(_) if !at_an_end && happens("blind", script.blind_to_middle) => Some(0),

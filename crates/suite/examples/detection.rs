@@ -24,6 +24,7 @@ fn main() -> Result<(), SuiteError> {
         ("memory", memory_subjects()),
         ("length", length_subjects()),
         ("conflict", conflict_subjects()),
+        ("rewrite", rewrite_subjects()),
     ] {
         if std::env::args().nth(2).is_some_and(|only| only != name) {
             continue;
@@ -97,6 +98,17 @@ fn conflict_subjects() -> Vec<(&'static str, Script)> {
         ("bound to the last in 60 %", Script { bound_to_last: 0.6, ..knowing() }),
         ("bound to the last in 30 %", Script { bound_to_last: 0.3, ..knowing() }),
         ("knows 10 % by heart", Script { memory: 0.1, ..knowing() }),
+    ]
+}
+
+fn rewrite_subjects() -> Vec<(&'static str, Script)> {
+    let startled = |startled_by_wording| Script { startled_by_wording, ..Script::healthy(0) };
+    vec![
+        ("healthy, 98 % right", Script { accuracy: 0.98, ..Script::healthy(0) }),
+        ("noisy in 20 %", Script { noise: 0.2, ..Script::healthy(0) }),
+        ("startled by wording in 60 %", startled(0.6)),
+        ("startled by wording in 40 %", startled(0.4)),
+        ("startled by wording in 25 %", startled(0.25)),
     ]
 }
 

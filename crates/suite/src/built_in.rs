@@ -5,7 +5,7 @@ use std::io;
 use crate::{Suite, SuiteError};
 
 /// Names of the built-in suites.
-pub const BUILT_IN_SUITES: [&str; 5] = ["evidence", "order", "memory", "length", "conflict"];
+pub const BUILT_IN_SUITES: [&str; 6] = ["evidence", "order", "rewrite", "memory", "length", "conflict"];
 
 /// A built-in suite by its name; none where there is no such suite.
 ///
@@ -27,6 +27,7 @@ fn embedded(file: &str) -> Option<&'static [u8]> {
         "conflict.yaml" => Some(include_bytes!("../../../suites/conflict.yaml")),
         "data/conflict.en.jsonl" => Some(include_bytes!("../../../suites/data/conflict.en.jsonl")),
         "data/conflict.zh.jsonl" => Some(include_bytes!("../../../suites/data/conflict.zh.jsonl")),
+        "rewrite.yaml" => Some(include_bytes!("../../../suites/rewrite.yaml")),
         "memory.yaml" => Some(include_bytes!("../../../suites/memory.yaml")),
         "order.yaml" => Some(include_bytes!("../../../suites/order.yaml")),
         "data/evidence.en.jsonl" => Some(include_bytes!("../../../suites/data/evidence.en.jsonl")),

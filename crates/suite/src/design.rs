@@ -33,6 +33,11 @@ pub enum Design {
         /// Whether the question is asked without having been told too.
         untold: bool,
     },
+    /// The same question in words that mean the same.
+    MinimalRewrite {
+        /// How documents are chosen.
+        documents: DocumentDesign,
+    },
     /// A document that says otherwise than what is known by heart, or than another document.
     FactConflict {
         /// How documents are chosen: the gold one and one that contradicts it.
@@ -79,6 +84,7 @@ impl Design {
             Self::OrderSensitivity { .. } => TestKind::OrderSensitivity,
             Self::MemoryDecay { .. } => TestKind::MemoryDecay,
             Self::FactConflict { .. } => TestKind::FactConflict,
+            Self::MinimalRewrite { .. } => TestKind::MinimalRewrite,
         }
     }
 
@@ -89,7 +95,8 @@ impl Design {
             Self::EvidencePosition { documents, .. }
             | Self::OrderSensitivity { documents, .. }
             | Self::MemoryDecay { documents, .. }
-            | Self::FactConflict { documents } => *documents,
+            | Self::FactConflict { documents }
+            | Self::MinimalRewrite { documents } => *documents,
         }
     }
 
@@ -109,6 +116,12 @@ impl Design {
             return refused(format!("`turns` and `characters` belong to tests of type `memory_decay`; this one is `{}`", spec.kind.name()));
         }
         match spec.kind {
+            TestKind::MinimalRewrite => {
+                if design.arms.is_some() || design.positions.is_some() || design.orders.is_some() {
+                    return refused("`arms`, `positions` and `orders` do not belong to tests of type `minimal_rewrite`".to_owned());
+                }
+                Ok(Self::MinimalRewrite { documents })
+            }
             TestKind::FactConflict => {
                 let arms = design.arms.is_some() || design.positions.is_some() || design.orders.is_some();
                 if arms || (design.passages, design.contradictory) != (2, 1) {

@@ -13,6 +13,9 @@ use crate::schema::{Arm, Defaults, DistractorSource, MessageSpec, PartSpec, Prom
 use crate::suite::{Suite, Test};
 use crate::{SuiteError, orders};
 
+/// The question as the data has it, among its rewrites.
+pub(crate) const GIVEN: &str = "given";
+
 impl Suite {
     /// Every trial of the suite, in the order in which they will be asked.
     ///
@@ -54,6 +57,7 @@ impl Planner<'_> {
             Design::EvidencePosition { positions, arms, .. } => self.evidence(&others, positions, arms.iter().copied()),
             Design::OrderSensitivity { documents, orders } => self.orders(&others, documents.passages, *orders),
             Design::FactConflict { .. } => self.conflict(&others),
+            Design::MinimalRewrite { .. } => self.rewrites(&others),
             Design::MemoryDecay { distances, untold, .. } => self.memory(&others, distances, *untold),
         }
     }
@@ -118,6 +122,27 @@ impl Planner<'_> {
         // Separate calls, none of them among the orders: an answer that stood in both arms would hide a difference between them.
         for replicate in 1..=self.defaults.floor.replicates {
             group.push(trial(&chosen[0], replicate)?);
+        }
+        Ok(group)
+    }
+
+    fn rewrites(&self, others: &[Passage]) -> Result<Vec<PlannedTrial>, SuiteError> {
+        let prompts = &self.test.prompts[&self.item.lang];
+        let mut passages = others.to_vec();
+        passages.insert(self.rank % (others.len() + 1), self.gold());
+        let ask = |name: &str, wording: &str, replicate: u32| {
+            let item = Item { question: wording.replace("{question}", &self.item.question), ..self.item.clone() };
+            let messages = prompts.ask.iter().map(|message| render(message, &item, &passages)).collect();
+            let condition = Condition { cite: Some(self.test.cite), order_name: Some(name.to_owned()), ..Condition::of_arm("rewrite") };
+            self.planned(condition, replicate, messages, passages.clone())
+        };
+        let mut group = vec![ask(GIVEN, "{question}", 0)?];
+        for (name, wording) in &prompts.rewrites {
+            group.push(ask(name, wording, 0)?);
+        }
+        // Separate calls: an answer that stood in both arms would hide a difference between them.
+        for replicate in 1..=self.defaults.floor.replicates {
+            group.push(ask(GIVEN, "{question}", replicate)?);
         }
         Ok(group)
     }

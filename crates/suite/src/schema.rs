@@ -118,6 +118,9 @@ pub struct PromptSet {
     /// memory_decay: neutral turns that come between the documents and the last message; used in this order, each item beginning elsewhere.
     #[serde(default)]
     pub between: Vec<TurnSpec>,
+    /// minimal_rewrite: other wordings of the question, by name; each holds `{question}` and adds nothing to what is asked.
+    #[serde(default)]
+    pub rewrites: BTreeMap<String, String>,
     /// Asks without documents; needed for the arm `closed`.
     #[serde(default)]
     pub closed_book: Option<Vec<MessageSpec>>,
@@ -213,6 +216,8 @@ pub enum TestKind {
     MemoryDecay,
     /// A document that says otherwise than what is known by heart, or than another document.
     FactConflict,
+    /// The same question in words that mean the same.
+    MinimalRewrite,
 }
 
 /// How items are varied. Which keys apply depends on the type of the test.
@@ -386,6 +391,7 @@ impl TestKind {
             Self::OrderSensitivity => "order_sensitivity",
             Self::MemoryDecay => "memory_decay",
             Self::FactConflict => "fact_conflict",
+            Self::MinimalRewrite => "minimal_rewrite",
         }
     }
 }

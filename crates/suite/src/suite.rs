@@ -11,6 +11,7 @@ use serde_saphyr::Spanned;
 use crate::checks::{metric_names, metric_range};
 use crate::data::{Data, Item};
 use crate::design::{Design, Distance};
+use crate::plan::GIVEN;
 use crate::schema::{
     Arm, CheckSpec, Defaults, DistractorSource, GateSpec, MessageSpec, PartSpec, PromptSet, SuiteFile, TestSpec, place_of,
 };
@@ -303,6 +304,14 @@ fn check_prompt(path: &str, spec: &TestSpec, lang: &str, prompt: &PromptSet, des
         let last = prompt.ask.last().map(std::slice::from_ref).unwrap_or_default();
         if documents(last) != 0 || questions(last) != 1 {
             return refused("the last message of `ask` must hold the `question`, and an earlier one the `documents`".to_owned());
+        }
+    }
+    if matches!(design, Design::MinimalRewrite { .. }) {
+        if prompt.rewrites.is_empty() {
+            return refused("a test of type `minimal_rewrite` needs `rewrites`".to_owned());
+        }
+        if let Some((name, text)) = prompt.rewrites.iter().find(|(name, text)| !text.contains("{question}") || *name == GIVEN) {
+            return refused(format!("the rewrite `{name}`, `{text}`, must hold `{{question}}`, and may not be called `{GIVEN}`"));
         }
     }
     if matches!(design, Design::FactConflict { .. }) && prompt.closed_book.is_none() {

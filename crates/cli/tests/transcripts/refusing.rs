@@ -140,7 +140,7 @@ fn a_suite_that_is_not_there_names_the_built_in_ones() {
     desk.refuses(
         &["test", "evidense"],
         2,
-        &["cannot read `evidense`", "hint:  built-in suites: evidence, order, memory, length, conflict"],
+        &["cannot read `evidense`", "hint:  built-in suites: evidence, order, rewrite, memory, length, conflict"],
     );
     desk.refuses(&["test", "folder"], 2, &["cannot read `folder`"]);
 }

@@ -3,6 +3,7 @@
 pub(crate) mod evidence_position;
 pub(crate) mod fact_conflict;
 pub(crate) mod memory_decay;
+pub(crate) mod minimal_rewrite;
 pub(crate) mod order_sensitivity;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub(crate) fn measure(test: &Test, items: &BTreeMap<&str, ItemCases<'_>>, measur
         Design::EvidencePosition { positions, arms, .. } => evidence_position::measure(positions, arms, test.cite, items, measure),
         Design::OrderSensitivity { documents, .. } => order_sensitivity::measure(documents.passages, items, measure),
         Design::FactConflict { .. } => fact_conflict::measure(items, measure),
+        Design::MinimalRewrite { .. } => minimal_rewrite::measure(items, measure),
         Design::MemoryDecay { distances, untold, .. } => memory_decay::measure(distances, *untold, items, measure),
     }
 }
@@ -37,7 +39,7 @@ pub(crate) fn metric_range(name: &str) -> (f64, f64) {
     match name {
         // A ratio: documents may mislead, or help more together than alone.
         "evidence_utilisation" => (-10.0, 10.0),
-        "u_contrast" | "citation_cost" | "eos" | "order_gap" | "primacy" | "decay" => (-1.0, 1.0),
+        "u_contrast" | "citation_cost" | "eos" | "ews" | "wording_gap" | "order_gap" | "primacy" | "decay" => (-1.0, 1.0),
         _ => (0.0, 1.0),
     }
 }
@@ -48,6 +50,7 @@ pub(crate) fn metric_names(design: &Design, cite: bool) -> Vec<String> {
         Design::EvidencePosition { positions, arms, .. } => evidence_position::metric_names(positions, arms, cite),
         Design::OrderSensitivity { .. } => order_sensitivity::metric_names(),
         Design::FactConflict { .. } => fact_conflict::metric_names(),
+        Design::MinimalRewrite { .. } => minimal_rewrite::metric_names(),
         Design::MemoryDecay { distances, untold, .. } => memory_decay::metric_names(distances, *untold),
     }
 }

@@ -19,6 +19,7 @@ use glassbox_stats::repeats::NOISY;
 use super::Findings;
 use crate::cases::{Case, ItemCases, answer_key};
 use crate::measure::{Measure, Measured, PerItem, metric, named, series_by_language, undefined};
+use crate::plan::GIVEN;
 
 type Items<'a> = BTreeMap<&'a str, ItemCases<'a>>;
 
@@ -27,13 +28,30 @@ pub(crate) fn metric_names() -> Vec<String> {
     ["eos", "flip_rate", "noise_floor", "accuracy", "worst_order_accuracy", "order_gap", "primacy"].map(str::to_owned).to_vec()
 }
 
-/// The complete answers of one item: every order once, and the identity several times again.
-struct Answers<'a> {
-    lang: &'a str,
-    orders: Vec<Case<'a>>,
+/// The complete answers of one item: every variant once, and the first several times again.
+pub(super) struct Answers<'a> {
+    pub(super) lang: &'a str,
+    pub(super) orders: Vec<Case<'a>>,
     order_keys: Vec<String>,
     repeat_keys: Vec<String>,
 }
+
+/// Names and meanings of what is said of variants that should not matter.
+pub(super) struct Words {
+    pub(super) excess: (&'static str, &'static str),
+    pub(super) flips: &'static str,
+    pub(super) accuracy: &'static str,
+    pub(super) worst: (&'static str, &'static str),
+    pub(super) gap: (&'static str, &'static str),
+}
+
+const ORDERS: Words = Words {
+    excess: ("eos", "Excess order sensitivity: share of pairs of orders with different answers, minus the same for identical requests."),
+    flips: "Share of pairs of orders with different answers, noise included.",
+    accuracy: "Share of right answers, mean over orders.",
+    worst: ("worst_order_accuracy", "Share of items that are right under every order."),
+    gap: ("order_gap", "Accuracy under the given order minus mean accuracy over all orders."),
+};
 
 pub(crate) fn measure(blocks: usize, items: &Items<'_>, measure: &Measure<'_>) -> Findings {
     let mut findings = Findings::default();
@@ -45,7 +63,7 @@ pub(crate) fn measure(blocks: usize, items: &Items<'_>, measure: &Measure<'_>) -
             items.len()
         ));
     }
-    findings.metrics.extend(flips(&complete, measure));
+    findings.metrics.extend(flips(&complete, &ORDERS, measure));
     if let Some(floor) = findings.metrics.iter().find(|measured| measured.metric.name == "noise_floor").and_then(|floor| floor.metric.value)
         && floor > NOISY
     {
@@ -54,7 +72,7 @@ pub(crate) fn measure(blocks: usize, items: &Items<'_>, measure: &Measure<'_>) -
             100.0 * floor
         ));
     }
-    findings.metrics.extend(accuracies(&complete, measure));
+    findings.metrics.extend(accuracies(&complete, &ORDERS, measure));
     findings.metrics.push(range(&complete, measure));
     findings.metrics.push(primacy(blocks, &complete, measure));
     findings.metrics.push(trend(&complete, measure));
@@ -72,12 +90,12 @@ pub(crate) fn measure(blocks: usize, items: &Items<'_>, measure: &Measure<'_>) -
 }
 
 impl<'a> Answers<'a> {
-    fn of(item: &ItemCases<'a>) -> Option<Self> {
+    pub(super) fn of(item: &ItemCases<'a>) -> Option<Self> {
         let (mut orders, repeats): (Vec<Case<'a>>, Vec<Case<'a>>) = item.cases.iter().partition(|case| case.trial.content.replicate == 0);
-        // Identity and reverse first, the others by name: statistics must not depend on the order of the run.
+        // Identity (or what is given) and reverse first, the others by name: statistics must not depend on the order of the run.
         orders.sort_by_key(|case| {
             let name = case.condition().order_name.clone().unwrap_or_default();
-            (name != "identity", name != "reverse", name)
+            (name != "identity" && name != GIVEN, name != "reverse", name)
         });
         let keys = |cases: &[Case<'a>]| {
             cases.iter().map(|case| case.answered().map(|score| answer_key(case.trial, score))).collect::<Option<Vec<String>>>()
@@ -92,40 +110,37 @@ impl<'a> Answers<'a> {
     }
 }
 
-fn flips(items: &[Answers<'_>], measure: &Measure<'_>) -> Vec<Measured> {
+pub(super) fn flips(items: &[Answers<'_>], words: &Words, measure: &Measure<'_>) -> Vec<Measured> {
     let orders: Vec<&Vec<String>> = items.iter().map(|item| &item.order_keys).collect();
     let repeats: Vec<&Vec<String>> = items.iter().map(|item| &item.repeat_keys).collect();
     let rates = |answers: &[&Vec<String>]| -> Vec<f64> { answers.iter().filter_map(|keys| flip_rate(keys).ok()).collect() };
     let floors = rates(&repeats);
     let floor = (!floors.is_empty()).then(|| floors.iter().sum::<f64>() / floors.len() as f64);
-    let eos =
-        named("eos", "Excess order sensitivity: share of pairs of orders with different answers, minus the same for identical requests.");
-    let resampling = measure.resampling("eos");
+    let excess = named(words.excess.0, words.excess.1);
+    let resampling = measure.resampling(words.excess.0);
     let test = excess_flip_test(&orders, &repeats, resampling.resamples, resampling.seed);
-    let eos = match excess_flip_rates(&orders, &repeats) {
-        Ok(excesses) => measure.mean(eos, &excesses, -1.0, 1.0).with_test(&test).with_floor(floor),
-        Err(reason) => Measured { metric: undefined(eos, items.len(), reason.to_string()), items: PerItem::Graded },
+    let excess = match excess_flip_rates(&orders, &repeats) {
+        Ok(excesses) => measure.mean(excess, &excesses, -1.0, 1.0).with_test(&test).with_floor(floor),
+        Err(reason) => Measured { metric: undefined(excess, items.len(), reason.to_string()), items: PerItem::Graded },
     };
     vec![
-        eos,
-        measure.mean(named("flip_rate", "Share of pairs of orders with different answers, noise included."), &rates(&orders), 0.0, 1.0),
+        excess,
+        measure.mean(named("flip_rate", words.flips), &rates(&orders), 0.0, 1.0),
         measure.mean(named("noise_floor", "Share of pairs of answers to the same request that differ."), &floors, 0.0, 1.0),
     ]
 }
 
-fn accuracies(items: &[Answers<'_>], measure: &Measure<'_>) -> Vec<Measured> {
+pub(super) fn accuracies(items: &[Answers<'_>], words: &Words, measure: &Measure<'_>) -> Vec<Measured> {
     let scores: Vec<Vec<f64>> = items.iter().map(Answers::scores).collect();
     let means: Vec<f64> = scores.iter().map(|row| row.iter().sum::<f64>() / row.len() as f64).collect();
     let worst: Vec<bool> = scores.iter().map(|row| row.iter().all(|score| *score == 1.0)).collect();
     let gaps: Vec<f64> = scores.iter().zip(&means).map(|(row, mean)| row[0] - mean).collect();
-    let resampling = measure.resampling("order_gap");
+    let resampling = measure.resampling(words.gap.0);
     let test = sign_flip(&gaps, Alternative::TwoSided, resampling.resamples, resampling.seed);
     vec![
-        measure.mean(named("accuracy", "Share of right answers, mean over orders."), &means, 0.0, 1.0),
-        measure.share(named("worst_order_accuracy", "Share of items that are right under every order."), &worst),
-        measure
-            .mean(named("order_gap", "Accuracy under the given order minus mean accuracy over all orders."), &gaps, -1.0, 1.0)
-            .with_test(&test),
+        measure.mean(named("accuracy", words.accuracy), &means, 0.0, 1.0),
+        measure.share(named(words.worst.0, words.worst.1), &worst),
+        measure.mean(named(words.gap.0, words.gap.1), &gaps, -1.0, 1.0).with_test(&test),
     ]
 }
 

@@ -93,6 +93,19 @@ fn who_wins_a_conflict_is_told_apart_from_which_place_wins() {
 }
 
 #[test]
+fn wording_that_changes_answers_fails_and_noise_alone_does_not() {
+    let suite = small("rewrite", 50);
+    for seed in 0..SEEDS {
+        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.99, ..Script::healthy(seed) }));
+        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
+        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
+    }
+    let startled = |seed| Script { startled_by_wording: 0.4, ..Script::healthy(seed) };
+    assert_eq!(outcomes(&suite, "ews", startled).0, SEEDS as usize);
+    assert_eq!(outcomes(&suite, "ews", |seed| Script { noise: 0.2, ..Script::healthy(seed) }).0, 0, "noise is subtracted");
+}
+
+#[test]
 fn blindness_to_the_middle_fails_the_contrast_and_the_used_share() {
     let suite = small("evidence", 80);
     for strength in [0.4, 1.0] {
