@@ -15,5 +15,6 @@ mod refusing;
 mod scoring;
 mod serving;
 mod testing;
+mod translating;
 mod weighing;
 mod writing;
