@@ -14,8 +14,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::Served;
 
-/// A choice that makes no progress for so long is stuck: a pass of 512 tokens through a large model takes seconds.
-const STUCK: Duration = Duration::from_secs(120);
+/// Where no pass ends for so long something is stuck: one of 512 tokens through a model of seven billion weights takes a minute or two on a small machine.
+const STUCK: Duration = Duration::from_secs(600);
 
 /// One choice to be made.
 pub(crate) struct Job {
@@ -123,7 +123,7 @@ impl State {
         if !self.alive.load(Ordering::SeqCst) {
             return Some("the thread that computes has ended");
         }
-        (self.active() > 0 && since > STUCK).then_some("no choice has made progress for two minutes")
+        (self.active() > 0 && since > STUCK).then_some("no choice has made progress for ten minutes")
     }
 
     fn progressed(&self, active: usize) {
