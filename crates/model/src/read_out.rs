@@ -160,6 +160,13 @@ impl Model {
         ValueDirection { of_values, bias: bias + constant }
     }
 
+    /// A logit as it was before the soft-cap, if there is one: attributions are of that.
+    #[must_use]
+    pub fn before_cap(&self, logit: f32) -> f64 {
+        let logit = f64::from(logit);
+        self.logit_cap().map(f64::from).map_or(logit, |cap| cap * (logit / cap).atanh())
+    }
+
     /// The soft-cap that bends the logits, where a family has one: attributions are of what stands before it.
     #[must_use]
     pub fn logit_cap(&self) -> Option<f32> {

@@ -189,10 +189,10 @@ impl Evidence {
         let answer = answer.unwrap_or(said);
         let stream = row(Site::BlockOut, layers - 1);
         let mut direction = model.logit_direction(stream, answer)?;
-        let mut logit = uncapped(model, logits[answer as usize]);
+        let mut logit = model.before_cap(logits[answer as usize]);
         if let Some(against) = against {
             direction = direction.less(&model.logit_direction(stream, against)?);
-            logit -= uncapped(model, logits[against as usize]);
+            logit -= model.before_cap(logits[against as usize]);
         }
         let before = log_probability(&logits, answer).unwrap_or(f64::NEG_INFINITY);
 
@@ -321,10 +321,4 @@ fn without(
         return Ok(None);
     }
     session.fork().prompt(model, &rest, workers).map(Some)
-}
-
-/// The logit before the soft-cap.
-fn uncapped(model: &Model, logit: f32) -> f64 {
-    let logit = f64::from(logit);
-    model.logit_cap().map(f64::from).map_or(logit, |cap| cap * (logit / cap).atanh())
 }

@@ -110,10 +110,10 @@ pub(crate) fn run(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(
 
     let stream = row(Site::BlockOut, layers - 1);
     let mut direction = model.logit_direction(stream, answer)?;
-    let mut logit = uncapped(model, logits[answer as usize]);
+    let mut logit = model.before_cap(logits[answer as usize]);
     if let Some(against) = against {
         direction = direction.less(&model.logit_direction(stream, against)?);
-        logit -= uncapped(model, logits[against as usize]);
+        logit -= model.before_cap(logits[against as usize]);
     }
     let parts = parts(model, &rows, &direction, logit);
     if opened.exact() && parts.rounding.abs() > MOST_MISSING * logit.abs().max(1.0) {
@@ -135,12 +135,6 @@ pub(crate) fn run(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(
         parts,
     };
     if command.json { terminal::print_json(&document) } else { show(opened, &document) }
-}
-
-/// The logit before the soft-cap.
-fn uncapped(model: &Model, logit: f32) -> f64 {
-    let logit = f64::from(logit);
-    model.logit_cap().map(f64::from).map_or(logit, |cap| cap * (logit / cap).atanh())
 }
 
 /// The token with which a text would begin after the prompt.
