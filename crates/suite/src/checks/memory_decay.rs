@@ -68,6 +68,11 @@ pub(crate) fn measure(distances: &[Distance], untold: bool, items: &Items<'_>, m
     };
     let guessed = of_untold(Judgement::Right);
     let guess = guessed.iter().filter(|right| **right).count() as f64 / guessed.len().max(1) as f64;
+    if guessed.is_empty() {
+        findings.notes.push(
+            "What is right without having been told was not asked; `loss_per_step` and the half-life take it for nothing.".to_owned(),
+        );
+    }
     findings.metrics.push(loss(distances, &rows, guess, measure, &mut findings.notes));
     if untold {
         let meaning = "Share of right answers to what was never told: guessing, or a leak.";
