@@ -99,23 +99,32 @@ fn each_entry_of_the_ledger_is_one_weighted_value_through_its_head() {
         let direction = model.logit_direction(rows.row(Site::BlockOut, last).expect("seen"), 5).expect("a sum");
         let spans: Vec<NamedSpan> = (0..n - 1).map(|key| span("key", key..key + 1)).collect();
         let evidence = Evidence::weigh(&model, &Workers::new(1), &mut session(&model, n), &ids, &spans, Some(5), None).expect("a sum");
-        let largest = evidence.heads.iter().flatten().fold(1e-3_f64, |most, part| most.max(part.abs()));
         // MPT may bound what is projected, after the site.
         let bound = if name == "mpt-clip" { 1.5 } else { f32::INFINITY };
-        let clamped = |value: f32| value.clamp(-bound, bound);
-        for HeadRef { layer, head } in all {
+        for layer in 0..=last {
             let attn_out = rows.row(Site::AttnOut, layer).expect("seen");
-            let weights = &attention[&HeadRef { layer, head }][0].1;
             for (key, of_key) in evidence.spans.iter().enumerate() {
-                let mut mixed = vec![0.0; heads.query_width()];
-                let value = &values.0[layer][key * heads.kv_width() + heads.kv_head_of(head) * heads.d_head()..][..heads.d_head()];
-                for (to, from) in mixed[head * heads.d_head()..].iter_mut().zip(value) {
-                    *to = weights[key] * clamped(*from);
+                let (mut wanted, mut sizes) = (vec![0.0; heads.heads()], vec![0.0; heads.heads()]);
+                for channel in 0..heads.d_head() {
+                    let mut mixed = vec![0.0; heads.query_width()];
+                    for head in 0..heads.heads() {
+                        let value = values.0[layer][key * heads.kv_width() + heads.kv_head_of(head) * heads.d_head() + channel];
+                        mixed[head * heads.d_head() + channel] = attention[&HeadRef { layer, head }][0].1[key] * value.clamp(-bound, bound);
+                    }
+                    let parts = model.head_parts(layer, &mixed, attn_out, &direction).heads;
+                    wanted.iter_mut().zip(&parts).for_each(|(sum, part)| *sum += part);
+                    sizes.iter_mut().zip(&parts).for_each(|(sum, part)| *sum += part.abs());
                 }
-                let wanted = model.head_parts(layer, &mixed, attn_out, &direction).heads[head];
-                let found = of_key.by_head[layer][head];
-                // The products are of numbers rounded to f32, of which the largest part holds some.
-                assert!((found - wanted).abs() < 1e-5 * largest, "{name}, {layer}.{head}, key {key}: {found}, wanted {wanted}");
+                for head in 0..heads.heads() {
+                    let found = of_key.by_head[layer][head];
+                    // Of every product: the direction, the product and each of d_head sums are rounded to f32, here the weighted value too.
+                    let near = (heads.d_head() + 4) as f64 * f64::from(f32::EPSILON) * sizes[head];
+                    assert!(
+                        (found - wanted[head]).abs() <= near,
+                        "{name}, {layer}.{head}, key {key}: {found}, wanted {} within {near}",
+                        wanted[head]
+                    );
+                }
             }
         }
     }
@@ -156,7 +165,8 @@ fn a_knockout_is_a_mask_on_every_family_and_one_of_nothing_changes_no_bit() {
             let found = run(&mut Knockout::new(queries.clone(), keys.clone(), layers.clone()));
             let wanted = run(&mut Masked { queries, keys, layers });
             let furthest = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(furthest < 1e-4, "{name}: {furthest}");
+            // What two correct programs may differ by in a logit, as everywhere in the golden tests.
+            assert!(furthest < 2e-4, "{name}: {furthest}");
             let moved = found.iter().zip(&plain).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(moved > 10.0 * furthest, "{name}: the knockout does nothing");
         }

@@ -5,6 +5,14 @@ use super::*;
 
 const TOKENS: usize = 700;
 
+/// How far what is mixed may lie from the textbook: a score is off by up to `(d_head + 3) ε / 2 Σ|q k| scale`, which moves a weight by twice that share of
+/// itself, and so the mean of values of at most 2 by twice that times 2; the sums add some ε of themselves (`statistics_checks.rs`).
+fn most_off(d_head: usize) -> f32 {
+    let d_head = d_head as f32;
+    let score = (d_head + 3.0) * f32::EPSILON / 2.0 * 4.0 * d_head.sqrt();
+    4.0 * score + 2.0 * 64.0 * f32::EPSILON
+}
+
 fn case(heads: (usize, usize, usize), keys: KeyRange, hidden: Option<Hidden>) -> Case {
     Case { hidden, ..Case::new(heads, TOKENS, keys) }
 }
@@ -40,8 +48,7 @@ fn hidden_keys_are_those_of_the_textbook_where_borders_lie_in_at_and_across_tile
             case.check();
             let ((_, found), (_, truth)) = (case.run(Kernels::Fast, 2), case.run(Kernels::Textbook, 1));
             let furthest = found.iter().zip(&truth).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            // As far as attention without hidden keys may be off: scores of up to 16 products of at most 4, weights of values of at most 2.
-            assert!(furthest < 6e-6 && found.iter().all(|value| value.is_finite()), "{hidden:?}, {rule:?}: {furthest}");
+            assert!(furthest < most_off(heads.2) && found.iter().all(|value| value.is_finite()), "{hidden:?}, {rule:?}: {furthest}");
         }
     }
 }
@@ -89,5 +96,5 @@ fn a_border_that_is_off_by_one_is_caught() {
     let (_, truth) = case((4, 2, 8), KeyRange::causal(), hidden(120..270)).run(Kernels::Textbook, 1);
     let (_, wrong) = case((4, 2, 8), KeyRange::causal(), hidden(121..270)).run(Kernels::Fast, 1);
     let furthest = wrong.iter().zip(&truth).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(furthest > 100.0 * 6e-6, "{furthest}");
+    assert!(furthest > 100.0 * most_off(8), "{furthest}");
 }
