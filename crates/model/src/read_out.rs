@@ -100,6 +100,31 @@ impl Model {
         Ok(LogitDirection { direction, constant })
     }
 
+    /// The direction of an answer's logit, or of how far it is above that of another answer, and what the parts through it add up to.
+    ///
+    /// - `stream`  [d_model], which leaves the last block
+    /// - `logits`  [vocab], the model's own after it
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::logit_direction`].
+    ///
+    /// # Panics
+    ///
+    /// Where `stream` is not one row, or `logits` not one of the vocabulary.
+    pub fn answer_direction(
+        &self,
+        stream: &[f32],
+        logits: &[f32],
+        answer: u32,
+        against: Option<u32>,
+    ) -> Result<(LogitDirection, f64), ModelError> {
+        let direction = self.logit_direction(stream, answer)?;
+        let logit = self.before_cap(logits[answer as usize]);
+        let Some(against) = against else { return Ok((direction, logit)) };
+        Ok((direction.less(&self.logit_direction(stream, against)?), logit - self.before_cap(logits[against as usize])))
+    }
+
     /// What each head of `layer` added to the logit of `direction`.
     ///
     /// - `mixed`     [head, d_head], the site `attn.z` of the token
@@ -161,8 +186,7 @@ impl Model {
     }
 
     /// A logit as it was before the soft-cap, if there is one: attributions are of that.
-    #[must_use]
-    pub fn before_cap(&self, logit: f32) -> f64 {
+    fn before_cap(&self, logit: f32) -> f64 {
         let logit = f64::from(logit);
         self.logit_cap().map(f64::from).map_or(logit, |cap| cap * (logit / cap).atanh())
     }

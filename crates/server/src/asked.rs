@@ -10,9 +10,9 @@ use crate::fields::{Fields, Heed, wrong};
 use crate::refusal::Refusal;
 
 /// Most likely tokens that come beside each chosen one.
-pub(crate) const MOST_TOP: usize = 20;
+const MOST_TOP: usize = 20;
 /// Most choices of one request: prompts times `n`.
-pub(crate) const MOST_CHOICES: usize = 32;
+const MOST_CHOICES: usize = 32;
 /// Most stop strings of one request.
 const MOST_STOPS: usize = 16;
 /// Longest stop string, in bytes.

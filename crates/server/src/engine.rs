@@ -156,13 +156,13 @@ impl Engine {
     /// Where `slots` full caches would need more than `pool` has, or the system gives no thread.
     pub(crate) fn start(served: &Arc<Served>, slots: usize, waiting: usize, pool: Pool) -> Result<Self, crate::ServerError> {
         let plan = served.model.cache_plan(served.context, served.keeping);
-        let wanted = plan.bytes().and_then(|bytes| bytes.checked_mul(slots as u64));
-        if wanted.is_none_or(|wanted| wanted > pool.limit()) {
-            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        // More than can be counted is more than there is.
+        let wanted = plan.bytes().unwrap_or(u64::MAX).saturating_mul(slots as u64);
+        if wanted > pool.limit() {
             return Err(crate::ServerError::Memory {
                 slots,
                 context: served.context,
-                wanted_mib: wanted.map_or(u64::MAX, mib),
+                wanted_mib: wanted.div_ceil(1 << 20),
                 limit_mib: pool.limit() >> 20,
             });
         }

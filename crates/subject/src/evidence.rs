@@ -188,12 +188,7 @@ impl Evidence {
         let said = NextTokens::of(&logits, 1).top[0].id;
         let answer = answer.unwrap_or(said);
         let stream = row(Site::BlockOut, layers - 1);
-        let mut direction = model.logit_direction(stream, answer)?;
-        let mut logit = model.before_cap(logits[answer as usize]);
-        if let Some(against) = against {
-            direction = direction.less(&model.logit_direction(stream, against)?);
-            logit -= model.before_cap(logits[against as usize]);
-        }
+        let (direction, logit) = model.answer_direction(stream, &logits, answer, against)?;
         let before = log_probability(&logits, answer).unwrap_or(f64::NEG_INFINITY);
 
         let mut evidence = Self {

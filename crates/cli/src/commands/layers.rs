@@ -109,12 +109,7 @@ pub(crate) fn run(command: &Inspect, opened: &Opened, prompt: &Read) -> Result<(
     let said: Vec<Layer> = said.collect();
 
     let stream = row(Site::BlockOut, layers - 1);
-    let mut direction = model.logit_direction(stream, answer)?;
-    let mut logit = model.before_cap(logits[answer as usize]);
-    if let Some(against) = against {
-        direction = direction.less(&model.logit_direction(stream, against)?);
-        logit -= model.before_cap(logits[against as usize]);
-    }
+    let (direction, logit) = model.answer_direction(stream, &logits, answer, against)?;
     let parts = parts(model, &rows, &direction, logit);
     if opened.exact() && parts.rounding.abs() > MOST_MISSING * logit.abs().max(1.0) {
         let message = format!("the parts of the logit add up to {} of {logit}: this is a fault of this program", logit - parts.rounding);
