@@ -97,6 +97,7 @@ fn conflict_subjects() -> Vec<(&'static str, Script)> {
         ("bound to the last in all", Script { bound_to_last: 1.0, ..knowing() }),
         ("bound to the last in 60 %", Script { bound_to_last: 0.6, ..knowing() }),
         ("bound to the last in 30 %", Script { bound_to_last: 0.3, ..knowing() }),
+        ("noisy in 20 %", Script { noise: 0.2, ..knowing() }),
         ("knows 10 % by heart", Script { memory: 0.1, ..knowing() }),
     ]
 }

@@ -95,6 +95,11 @@ impl<'a> Case<'a> {
 }
 
 impl<'a> ItemCases<'a> {
+    /// The cases of one arm.
+    pub(crate) fn of_arm(&self, arm: &str) -> Self {
+        Self { lang: self.lang, cases: self.cases.iter().filter(|case| case.condition().arm == arm).copied().collect() }
+    }
+
     /// The measurement (replicate 0) of an arm, at a place where the arm has places.
     pub(crate) fn measured(&self, arm: &str, position: Option<usize>) -> Option<Case<'a>> {
         let wanted = |case: &&Case<'_>| {

@@ -5,6 +5,13 @@ use std::collections::BTreeSet;
 use crate::SuiteError;
 use crate::schema::{Arm, DesignSpec, DistractorSource, Positions, TestKind, TestSpec, place_of};
 
+/// Orders of a test at most: all of six documents.
+const MOST_ORDERS: usize = 720;
+/// Distances of a test at most: every one of them is a whole conversation for every item.
+const MOST_DISTANCES: usize = 32;
+/// Characters between telling and asking, all distances of an item together: some 250,000 tokens, beyond what a test of memory can want.
+const MOST_CHARACTERS: usize = 1_000_000;
+
 /// How items are varied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Design {
@@ -148,6 +155,13 @@ impl Design {
                 if distances.len() < 2 || distances.windows(2).any(|pair| pair[0].steps() >= pair[1].steps()) {
                     return refused("wanted at least two distances, each larger than the one before".to_owned());
                 }
+                if distances.len() > MOST_DISTANCES {
+                    return refused(format!("wanted at most {MOST_DISTANCES} distances, found {}", distances.len()));
+                }
+                let characters = design.characters.iter().flatten().fold(0_usize, |sum, characters| sum.saturating_add(*characters));
+                if characters > MOST_CHARACTERS {
+                    return refused(format!("`characters` add up to {characters}; wanted at most {MOST_CHARACTERS}"));
+                }
                 let arms: BTreeSet<Arm> = design.arms.iter().flatten().copied().collect();
                 if arms.iter().any(|arm| *arm != Arm::Closed) {
                     return refused("a test of type `memory_decay` has no arm but `closed`".to_owned());
@@ -177,7 +191,7 @@ impl Design {
                         "`positions` and `arms` belong to tests of type `evidence_position`; this one is `order_sensitivity`".to_owned(),
                     );
                 }
-                let possible: usize = (1..=design.passages.min(12)).product();
+                let possible: usize = (1..=design.passages.min(12)).product::<usize>().min(MOST_ORDERS);
                 let orders = design.orders.unwrap_or(possible.min(12));
                 if design.passages < 2 || orders < 2 || orders > possible {
                     return refused(format!("{} documents have from 2 to {possible} orders, and `orders` is {orders}", design.passages));

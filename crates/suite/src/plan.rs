@@ -160,10 +160,9 @@ impl Planner<'_> {
             ask(of_arm("both", Some(1)), 0, with_gold([&gold, others]))?,
             ask(of_arm("both", Some(2)), 0, with_gold([others, &gold]))?,
         ];
-        if self.defaults.floor.items.is_none_or(|most| self.rank < most) {
-            for replicate in 1..self.defaults.floor.replicates {
-                group.push(ask(of_arm("conflict", None), replicate, others.to_vec())?);
-            }
+        // Separate calls, as for orders: what one order does to itself is the noise of changing places.
+        for replicate in 1..=self.defaults.floor.replicates {
+            group.push(ask(of_arm("both", Some(1)), replicate, with_gold([&gold, others]))?);
         }
         Ok(group)
     }

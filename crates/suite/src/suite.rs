@@ -163,10 +163,16 @@ impl Test {
     }
 }
 
+/// Times that one request is sent again at most.
+const MOST_REPLICATES: u32 = 100;
+
 fn check_defaults(path: &str, defaults: &Defaults) -> Result<(), SuiteError> {
     let refused = |message: &str| Err(SuiteError::refused(Place::new(path, 0, 0), format!("in `defaults`: {message}")));
     match defaults {
         Defaults { floor, .. } if floor.replicates < 2 => refused("`floor.replicates` must be at least 2: one answer has no spread"),
+        Defaults { floor, .. } if floor.replicates > MOST_REPLICATES => {
+            refused(&format!("`floor.replicates` must be at most {MOST_REPLICATES}: each is a request for every item"))
+        }
         Defaults { stats, .. } if !(stats.level > 0.5 && stats.level < 1.0) => {
             refused("`stats.level` must be between 0.5 and 1, such as 0.95")
         }
@@ -282,11 +288,11 @@ fn check_prompt(path: &str, spec: &TestSpec, lang: &str, prompt: &PromptSet, des
     }
     for part in prompt.ask.iter().chain(prompt.ask_without_citation.iter().flatten()).flat_map(|message| &message.parts) {
         if let PartSpec::Documents(documents) = part
-            && !documents.each.value.contains("{text}")
+            && documents.each.value.matches("{text}").count() != 1
         {
             return Err(SuiteError::refused(
                 place_of(path, &documents.each),
-                "`each` must hold `{text}`, the place of the document's text",
+                "`each` must hold `{text}` once, the place of the document's text",
             ));
         }
     }
@@ -310,8 +316,9 @@ fn check_prompt(path: &str, spec: &TestSpec, lang: &str, prompt: &PromptSet, des
         if prompt.rewrites.is_empty() {
             return refused("a test of type `minimal_rewrite` needs `rewrites`".to_owned());
         }
-        if let Some((name, text)) = prompt.rewrites.iter().find(|(name, text)| !text.contains("{question}") || *name == GIVEN) {
-            return refused(format!("the rewrite `{name}`, `{text}`, must hold `{{question}}`, and may not be called `{GIVEN}`"));
+        let wrong = |(name, text): &(&String, &String)| text.matches("{question}").count() != 1 || *name == GIVEN;
+        if let Some((name, text)) = prompt.rewrites.iter().find(wrong) {
+            return refused(format!("the rewrite `{name}`, `{text}`, must hold `{{question}}` once, and may not be called `{GIVEN}`"));
         }
     }
     if matches!(design, Design::FactConflict { .. }) && prompt.closed_book.is_none() {

@@ -4,7 +4,8 @@
 //! known              items that are right closed book
 //! follows_document   share of known items that answer what the document says, which contradicts what they know
 //! follows_memory     share of known items that answer what they know in spite of it
-//! order_decides      share of items whose answer changes when two documents that contradict one another change places
+//! order_decides      share of items whose answer changes when two documents that contradict one another change places, minus the same for
+//!                    identical requests
 //! last_wins          share of answers to two such documents that are what the last one says
 //! ```
 //!
@@ -15,11 +16,20 @@ use std::collections::BTreeMap;
 use glassbox_record::Judgement;
 use glassbox_stats::repeats::NOISY;
 
-use super::{Findings, evidence_position};
-use crate::cases::{Case, ItemCases, answer_key};
+use super::Findings;
+use super::order_sensitivity::{Answers, FlipWords, flips};
+use crate::cases::{Case, ItemCases};
 use crate::measure::{Measure, named};
 
 type Items<'a> = BTreeMap<&'a str, ItemCases<'a>>;
+
+const PLACES: FlipWords = FlipWords {
+    excess: (
+        "order_decides",
+        "Share of items whose answer changes when two documents that contradict one another change places, minus the same for identical requests.",
+    ),
+    flips: "Share of items whose answer changes when two documents that contradict one another change places, noise included.",
+};
 
 /// Metrics with an interval, so that a gate can decide on them.
 pub(crate) fn metric_names() -> Vec<String> {
@@ -31,6 +41,7 @@ pub(crate) fn metric_names() -> Vec<String> {
         "conflict_abstention",
         "order_decides",
         "last_wins",
+        "flip_rate",
         "noise_floor",
     ]
     .map(str::to_owned)
@@ -56,12 +67,6 @@ pub(crate) fn measure(items: &Items<'_>, measure: &Measure<'_>) -> Findings {
     let document = of_conflict(&|case| Some(case.answered()?.captured_by.is_some()));
     let memory = of_conflict(&|case| case.right());
     let abstained = of_conflict(&|case| Some(case.answered()?.judgement == Judgement::Abstained));
-    let pair = |item: &ItemCases<'_>| {
-        let [first, second] = [1, 2].map(|place| item.measured("both", Some(place)));
-        let key = |case: Case<'_>| case.answered().map(|score| answer_key(case.trial, score));
-        Some(key(first?)? != key(second?)?)
-    };
-    let flips: Vec<bool> = items.values().filter_map(pair).collect();
     // With the gold document at place 1 the last one contradicts it; at place 2 it is the last.
     let last = |item: &ItemCases<'_>| {
         let of = |place| {
@@ -83,19 +88,19 @@ pub(crate) fn measure(items: &Items<'_>, measure: &Measure<'_>) -> Findings {
             "Share of known items that say that they do not know, when a document contradicts what they know.",
             &abstained,
         ),
-        ("order_decides", "Share of items whose answer changes when two documents that contradict one another change places.", &flips),
     ];
     findings.metrics.extend(shares.into_iter().map(|(name, meaning, outcomes)| measure.share(named(name, meaning), outcomes)));
     let meaning =
         "Share of answers to two documents that contradict one another which are what the last one says; one half is no preference.";
     findings.metrics.push(measure.mean(named("last_wins", meaning), &last, 0.0, 1.0));
-    let floor = evidence_position::floor(items, measure);
-    if let Some(value) = floor.metric.value.filter(|value| *value > NOISY) {
+    let both: Vec<Answers<'_>> = items.values().filter_map(|item| Answers::of(&item.of_arm("both"))).collect();
+    findings.metrics.extend(flips(&both, &PLACES, measure));
+    let floor = findings.metrics.iter().find(|measured| measured.metric.name == "noise_floor").and_then(|floor| floor.metric.value);
+    if let Some(floor) = floor.filter(|floor| *floor > NOISY) {
         findings.notes.push(format!(
-            "This subject is noisy: the same request gave different answers in {:.1} % of pairs; `order_decides` holds that noise.",
-            100.0 * value
+            "This subject is noisy: the same request gave different answers in {:.1} % of pairs; `order_decides` has that subtracted.",
+            100.0 * floor
         ));
     }
-    findings.metrics.push(floor);
     findings
 }

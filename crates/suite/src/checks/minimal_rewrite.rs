@@ -14,18 +14,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use glassbox_stats::repeats::NOISY;
 
 use super::Findings;
-use super::order_sensitivity::{Answers, Words, accuracies, flips};
+use super::order_sensitivity::{Answers, FlipWords, Words, accuracies, flips};
 use crate::cases::ItemCases;
 use crate::measure::{Measure, series_by_language};
 
 type Items<'a> = BTreeMap<&'a str, ItemCases<'a>>;
 
 const WORDINGS: Words = Words {
-    excess: (
-        "ews",
-        "Excess wording sensitivity: share of pairs of wordings with different answers, minus the same for identical requests.",
-    ),
-    flips: "Share of pairs of wordings with different answers, noise included.",
+    flips: FlipWords {
+        excess: (
+            "ews",
+            "Excess wording sensitivity: share of pairs of wordings with different answers, minus the same for identical requests.",
+        ),
+        flips: "Share of pairs of wordings with different answers, noise included.",
+    },
     accuracy: "Share of right answers, mean over wordings.",
     worst: ("worst_wording_accuracy", "Share of items that are right under every wording."),
     gap: ("wording_gap", "Accuracy under the given wording minus mean accuracy over all wordings."),
@@ -33,7 +35,7 @@ const WORDINGS: Words = Words {
 
 /// Metrics with an interval, so that a gate can decide on them.
 pub(crate) fn metric_names() -> Vec<String> {
-    [WORDINGS.excess.0, "flip_rate", "noise_floor", "accuracy", WORDINGS.worst.0, WORDINGS.gap.0].map(str::to_owned).to_vec()
+    [WORDINGS.flips.excess.0, "flip_rate", "noise_floor", "accuracy", WORDINGS.worst.0, WORDINGS.gap.0].map(str::to_owned).to_vec()
 }
 
 pub(crate) fn measure(items: &Items<'_>, measure: &Measure<'_>) -> Findings {
@@ -46,7 +48,7 @@ pub(crate) fn measure(items: &Items<'_>, measure: &Measure<'_>) -> Findings {
             items.len()
         ));
     }
-    findings.metrics.extend(flips(&complete, &WORDINGS, measure));
+    findings.metrics.extend(flips(&complete, &WORDINGS.flips, measure));
     let floor = findings.metrics.iter().find(|measured| measured.metric.name == "noise_floor").and_then(|floor| floor.metric.value);
     if let Some(floor) = floor.filter(|floor| *floor > NOISY) {
         findings.notes.push(format!(

@@ -39,7 +39,7 @@ pub(crate) fn metric_range(name: &str) -> (f64, f64) {
     match name {
         // A ratio: documents may mislead, or help more together than alone.
         "evidence_utilisation" => (-10.0, 10.0),
-        "u_contrast" | "citation_cost" | "eos" | "ews" | "wording_gap" | "order_gap" | "primacy" | "decay" => (-1.0, 1.0),
+        "u_contrast" | "citation_cost" | "eos" | "ews" | "order_decides" | "wording_gap" | "order_gap" | "primacy" | "decay" => (-1.0, 1.0),
         _ => (0.0, 1.0),
     }
 }

@@ -38,16 +38,26 @@ pub(super) struct Answers<'a> {
 
 /// Names and meanings of what is said of variants that should not matter.
 pub(super) struct Words {
-    pub(super) excess: (&'static str, &'static str),
-    pub(super) flips: &'static str,
+    pub(super) flips: FlipWords,
     pub(super) accuracy: &'static str,
     pub(super) worst: (&'static str, &'static str),
     pub(super) gap: (&'static str, &'static str),
 }
 
+/// The same of how often answers change.
+pub(super) struct FlipWords {
+    pub(super) excess: (&'static str, &'static str),
+    pub(super) flips: &'static str,
+}
+
 const ORDERS: Words = Words {
-    excess: ("eos", "Excess order sensitivity: share of pairs of orders with different answers, minus the same for identical requests."),
-    flips: "Share of pairs of orders with different answers, noise included.",
+    flips: FlipWords {
+        excess: (
+            "eos",
+            "Excess order sensitivity: share of pairs of orders with different answers, minus the same for identical requests.",
+        ),
+        flips: "Share of pairs of orders with different answers, noise included.",
+    },
     accuracy: "Share of right answers, mean over orders.",
     worst: ("worst_order_accuracy", "Share of items that are right under every order."),
     gap: ("order_gap", "Accuracy under the given order minus mean accuracy over all orders."),
@@ -63,7 +73,7 @@ pub(crate) fn measure(blocks: usize, items: &Items<'_>, measure: &Measure<'_>) -
             items.len()
         ));
     }
-    findings.metrics.extend(flips(&complete, &ORDERS, measure));
+    findings.metrics.extend(flips(&complete, &ORDERS.flips, measure));
     if let Some(floor) = findings.metrics.iter().find(|measured| measured.metric.name == "noise_floor").and_then(|floor| floor.metric.value)
         && floor > NOISY
     {
@@ -95,7 +105,7 @@ impl<'a> Answers<'a> {
         // Identity (or what is given) and reverse first, the others by name: statistics must not depend on the order of the run.
         orders.sort_by_key(|case| {
             let name = case.condition().order_name.clone().unwrap_or_default();
-            (name != "identity" && name != GIVEN, name != "reverse", name)
+            (name != "identity" && name != GIVEN, name != "reverse", name, case.condition().position)
         });
         let keys = |cases: &[Case<'a>]| {
             cases.iter().map(|case| case.answered().map(|score| answer_key(case.trial, score))).collect::<Option<Vec<String>>>()
@@ -110,7 +120,7 @@ impl<'a> Answers<'a> {
     }
 }
 
-pub(super) fn flips(items: &[Answers<'_>], words: &Words, measure: &Measure<'_>) -> Vec<Measured> {
+pub(super) fn flips(items: &[Answers<'_>], words: &FlipWords, measure: &Measure<'_>) -> Vec<Measured> {
     let orders: Vec<&Vec<String>> = items.iter().map(|item| &item.order_keys).collect();
     let repeats: Vec<&Vec<String>> = items.iter().map(|item| &item.repeat_keys).collect();
     let rates = |answers: &[&Vec<String>]| -> Vec<f64> { answers.iter().filter_map(|keys| flip_rate(keys).ok()).collect() };

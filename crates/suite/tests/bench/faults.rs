@@ -21,34 +21,31 @@ fn outcomes(suite: &Suite, metric: &str, script: impl Fn(u64) -> Script) -> (usi
     (count(Status::Fail), count(Status::Pass))
 }
 
-#[test]
-fn a_healthy_subject_passes_every_gate_of_the_evidence_suite() {
-    let suite = small("evidence", 80);
+#[track_caller]
+fn passes_every_gate(suite: &Suite, script: impl Fn(u64) -> Script) {
     for seed in 0..SEEDS {
-        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.985, ..Script::healthy(seed) }));
+        let verdicts = verdicts(suite, &subject(suite, script(seed)));
         let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
         assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
     }
+}
+
+#[test]
+fn a_healthy_subject_passes_every_gate_of_the_evidence_suite() {
+    let suite = small("evidence", 80);
+    passes_every_gate(&suite, |seed| Script { accuracy: 0.985, ..Script::healthy(seed) });
 }
 
 #[test]
 fn a_healthy_subject_passes_every_gate_of_the_order_suite() {
     let suite = small("order", 50);
-    for seed in 0..SEEDS {
-        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.99, ..Script::healthy(seed) }));
-        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
-        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
-    }
+    passes_every_gate(&suite, |seed| Script { accuracy: 0.99, ..Script::healthy(seed) });
 }
 
 #[test]
 fn a_healthy_subject_passes_every_gate_of_the_memory_suite() {
     let suite = small("memory", 60);
-    for seed in 0..SEEDS {
-        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.985, ..Script::healthy(seed) }));
-        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
-        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
-    }
+    passes_every_gate(&suite, |seed| Script { accuracy: 0.985, ..Script::healthy(seed) });
 }
 
 #[test]
@@ -74,11 +71,7 @@ fn forgetting_after_some_turns_fails_the_decay_gates_and_the_half_life_says_how_
 fn who_wins_a_conflict_is_told_apart_from_which_place_wins() {
     let suite = small("conflict", 70);
     let knowing = |seed| Script { memory: 1.0, ..Script::healthy(seed) };
-    for seed in 0..SEEDS {
-        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.985, ..knowing(seed) }));
-        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
-        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
-    }
+    passes_every_gate(&suite, |seed| Script { accuracy: 0.985, ..knowing(seed) });
     let stubborn = |seed| Script { stubborn: 0.5, ..knowing(seed) };
     assert_eq!(outcomes(&suite, "follows_document", stubborn).0, SEEDS as usize);
     assert_eq!(outcomes(&suite, "order_decides", stubborn).1, SEEDS as usize, "memory does not depend on the order");
@@ -88,6 +81,10 @@ fn who_wins_a_conflict_is_told_apart_from_which_place_wins() {
     let found = verdicts(&suite, &subject(&suite, Script { bound_to_last: 1.0, ..knowing(1) }));
     let value = |name: &str| found.tests[0].metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value);
     assert_eq!((value("last_wins"), value("order_decides"), value("follows_memory")), (Some(1.0), Some(1.0), Some(0.0)));
+    for seed in 0..SEEDS {
+        let noisy = verdicts(&suite, &subject(&suite, Script { noise: 0.1, ..knowing(seed) }));
+        assert_ne!(gate(&noisy, "order_decides"), Status::Fail, "noise is subtracted");
+    }
     // Who knows nothing by heart cannot show what wins.
     assert_eq!(outcomes(&suite, "follows_document", |seed| Script { memory: 0.0, ..Script::healthy(seed) }), (0, 0));
 }
@@ -95,11 +92,7 @@ fn who_wins_a_conflict_is_told_apart_from_which_place_wins() {
 #[test]
 fn wording_that_changes_answers_fails_and_noise_alone_does_not() {
     let suite = small("rewrite", 50);
-    for seed in 0..SEEDS {
-        let verdicts = verdicts(&suite, &subject(&suite, Script { accuracy: 0.99, ..Script::healthy(seed) }));
-        let sentences: Vec<&String> = verdicts.tests.iter().flat_map(|test| &test.gates).map(|gate| &gate.sentence).collect();
-        assert_eq!(verdicts.status, Status::Pass, "seed {seed}: {sentences:#?}");
-    }
+    passes_every_gate(&suite, |seed| Script { accuracy: 0.99, ..Script::healthy(seed) });
     let startled = |seed| Script { startled_by_wording: 0.4, ..Script::healthy(seed) };
     assert_eq!(outcomes(&suite, "ews", startled).0, SEEDS as usize);
     for seed in 0..SEEDS {

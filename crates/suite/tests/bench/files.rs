@@ -128,6 +128,52 @@ fn a_misspelt_key_is_refused_with_its_place_and_the_nearest_one() {
     assert_eq!((message.as_str(), hint.as_str()), ("no prompt `plian` (small.yaml:17:13)", "did you mean `plain`?"));
 }
 
+/// A number in a suite may not become more requests, or longer ones, than anybody can mean: nothing is planned for it.
+#[test]
+fn a_suite_that_asks_for_texts_or_requests_without_end_is_refused_with_the_limit() {
+    const MEMORY: &str = r#"version: 1
+name: small
+data:
+  qa: {file: qa.jsonl}
+prompts:
+  plain:
+    en:
+      ask:
+        - {role: user, parts: [documents: {each: "{text}"}]}
+        - {role: user, parts: [question]}
+      between: [{user: a, assistant: b}]
+      rewrites: {polite: "Please: {question}"}
+tests:
+  - id: t
+    type: memory_decay
+    data: [qa]
+    prompt: plain
+    design: {passages: 1, characters: [0, 500]}
+"#;
+    assert!(parse(MEMORY, ITEM).and_then(|suite| suite.plan()).is_ok_and(|plan| plan.len() >= 2));
+    let many = (0..33).map(|distance| distance.to_string()).collect::<Vec<_>>().join(", ");
+    for (from, to, wanted) in [
+        ("[0, 500]", "[0, 9223372036854775807]", "wanted at most 1000000"),
+        ("[0, 500]", "[500000, 500001]", "wanted at most 1000000"),
+        ("[0, 500]", &format!("[{many}]"), "at most 32 distances, found 33"),
+        ("characters: [0, 500]", "turns: [0, 2]", "`between` has 1 turns, and the design wants 2"),
+        ("name: small", "name: small\ndefaults: {floor: {replicates: 4000000000}}", "must be at most 100"),
+        ("memory_decay", "minimal_rewrite", "belong to tests of type `memory_decay`"),
+    ] {
+        let error = parse(&MEMORY.replacen(from, to, 1), ITEM).expect_err("the suite is wrong").to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+    let rewrite = MEMORY.replace("memory_decay", "minimal_rewrite").replace(", characters: [0, 500]", "");
+    assert!(parse(&rewrite, ITEM).is_ok());
+    let error = parse(&rewrite.replace("{question}", "{question}{question}"), ITEM).expect_err("twice").to_string();
+    assert!(error.contains("must hold `{question}` once"), "{error}");
+    let orders = SUITE
+        .replace("evidence_position", "order_sensitivity")
+        .replace("passages: 3, positions: all, arms: [oracle, no_gold]", "passages: 12, orders: 1000");
+    let error = parse(&orders.replace("u_contrast", "eos"), ITEM).expect_err("too many").to_string();
+    assert!(error.contains("from 2 to 720 orders"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused_with_the_reason() {
     for (from, to, wanted) in [
@@ -152,7 +198,8 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
             "the gate on `accuracy` asks for 85, and `accuracy` lies between 0 and 1 (small.yaml:20:18)",
         ),
         ("- question", "- {text: x}", "prompt `plain` in `en`: `ask` must hold `documents` once and `question` once (small.yaml:17:13)"),
-        ("[{n}] {text}", "[{n}]", "`each` must hold `{text}`, the place of the document's text (small.yaml:11:33)"),
+        ("[{n}] {text}", "[{n}]", "`each` must hold `{text}` once, the place of the document's text (small.yaml:11:33)"),
+        ("[{n}] {text}", "{text}{text}", "`each` must hold `{text}` once, the place of the document's text (small.yaml:11:33)"),
         (
             "metric: u_contrast",
             "metric: memory_of_elephants",
