@@ -249,19 +249,29 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// What the methods say of each span, in their order.
+    /// What the methods say of each span, in their order. The four that compare spans have nothing to go by where there is one.
     #[must_use]
     pub fn claims(&self) -> Vec<Claim> {
-        let first = |number: &dyn Fn(&SpanEvidence) -> Option<f64>, least: f64| -> Vec<Says> {
+        let first = |number: &dyn Fn(&SpanEvidence) -> Option<f64>| -> Vec<Says> {
             let most = self.spans.iter().filter_map(number).fold(f64::NEG_INFINITY, f64::max);
-            let says = |number: f64| if number >= most && number > least { Says::Yes } else { Says::No };
-            self.spans.iter().map(|span| number(span).map_or(Says::Nothing, says)).collect()
+            let says = |span: &SpanEvidence| match number(span) {
+                Some(number) if self.spans.len() > 1 => {
+                    if number >= most && number > 0.0 {
+                        Says::Yes
+                    } else {
+                        Says::No
+                    }
+                }
+                // Of one span nothing can be said by comparing.
+                _ => Says::Nothing,
+            };
+            self.spans.iter().map(says).collect()
         };
         let needed = |effect: Option<Effect>| effect.map_or(Says::Nothing, |effect| if effect.needed() { Says::Yes } else { Says::No });
-        let mass = first(&|span| Some(span.mass), 0.0);
-        let lift = first(&|span| span.lift, 0.0);
-        let value_weighted = first(&|span| Some(span.value_weighted), 0.0);
-        let ledger = first(&|span| Some(span.ledger), 0.0);
+        let mass = first(&|span| Some(span.mass));
+        let lift = first(&|span| span.lift);
+        let value_weighted = first(&|span| Some(span.value_weighted));
+        let ledger = first(&|span| Some(span.ledger));
         let claim = |(index, span): (usize, &SpanEvidence)| Claim {
             mass: mass[index],
             lift: lift[index],

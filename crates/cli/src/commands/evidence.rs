@@ -301,6 +301,7 @@ fn show(command: &Inspect, opened: &Opened, prompt: &Read, evidence: &Evidence) 
         let named = claim.all().iter().filter(|says| **says == Says::Yes).count();
         let asked = claim.all().iter().filter(|says| **says != Says::Nothing).count();
         let agree = match (claim.agrees(), named) {
+            _ if asked == 0 => "–".to_owned(),
             (true, 0) => say("evidence-none"),
             (true, _) => say("evidence-all"),
             (false, _) => format!("{} {named}/{asked}", say("evidence-some")),

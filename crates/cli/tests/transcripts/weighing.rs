@@ -70,6 +70,16 @@ fn the_table_reads_as_agreed_in_both_languages() {
 }
 
 #[test]
+fn of_a_single_part_that_everything_hangs_on_nothing_is_claimed() {
+    let desk = Desk::new();
+    let document = desk.json(&["inspect", "a", "--evidence", "--json"]);
+    let says = document["spans"][0]["says"].as_object().expect("an object").clone();
+    assert_eq!(says.len(), 6);
+    assert!(says.values().all(Value::is_null), "nothing to compare with, no later token, nothing left without it: {says:?}");
+    assert!(!desk.ok(&["inspect", "a", "--evidence"]).contains("from here\n"));
+}
+
+#[test]
 fn parts_that_are_not_there_or_not_one_are_refused_by_name() {
     let desk = Desk::new();
     desk.refuses(&["inspect", PROMPT, "--evidence", "--span", "mauve"], 2, &["does not hold `mauve`"]);
